@@ -3,14 +3,13 @@
 use tepui_core_agent::{Executor, State};
 use tepui_program::files::Attached;
 
-/// Under what name the agent's log is shown.
-const LOG: &str = "/slave/log";
+/// The name under which the agent's log is shown.
+pub(crate) const LOG: &str = "/slave/log";
 
 /// Every name of every sandbox that is still known, and of the agent's log.
-pub(crate) fn all(state: &State, log: Option<&str>) -> Vec<Attached> {
+pub(crate) fn all(state: &State, log: Option<Attached>) -> Vec<Attached> {
     let names =
         |executor: &Executor| names(executor.framework_id.as_str(), executor.id.as_str(), &executor.sandbox);
-    let log = log.map(|file| Attached { path: LOG.to_owned(), real: file.to_owned() });
     executors(state).flat_map(names).chain(alone(state)).chain(log).collect()
 }
 

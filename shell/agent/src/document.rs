@@ -1,38 +1,17 @@
 //! `/state` of the agent: its frameworks, executors and tasks, under the old words.
 
-use std::path::PathBuf;
-
 use tepui_core_agent::{Executor, Framework, State, Task, TaskStage};
-use tepui_program::classic;
+use tepui_program::{ServerInfo, classic};
 use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::framework_info::capability::Type;
 use tepui_resources::Resources;
 
-/// What the document says besides the state.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ServerInfo {
-    pub flags: Vec<(String, String)>,
-    pub pid: String,
-    /// Shown as `/slave/log`.
-    pub external_log_file: Option<String>,
-    /// The same, if we write it ourselves.
-    pub own_log_file: Option<PathBuf>,
-}
-
-impl ServerInfo {
-    /// The log that operators may read.
-    pub fn log_file(&self) -> Option<String> {
-        let own = || self.own_log_file.as_ref().map(|file| file.display().to_string());
-        self.external_log_file.clone().or_else(own)
-    }
-}
-
-pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &ServerInfo) {
+pub(crate) fn state(w: &mut JsonWriter, state: &State, info: &ServerInfo, pid: &str) {
     w.object(|w| {
         classic::version_members(w);
         w.field("start_time", &state.started_at.as_secs_f64());
-        self_members(w, state, &about.pid);
+        self_members(w, state, pid);
         resource_members(w, state);
         w.array_field("resource_providers", |_| ());
         classic::attributes(w, &state.info.attributes);
@@ -40,9 +19,7 @@ pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &ServerInfo) {
             "master_hostname",
             state.master.as_ref().and_then(|master| master.hostname.as_ref()),
         );
-        w.optional_field("log_dir", classic::log_dir(about.own_log_file.as_deref()).as_ref());
-        w.optional_field("external_log_file", about.external_log_file.as_ref());
-        classic::flags_member(w, &about.flags);
+        info.write(w);
         w.array_field("frameworks", |w| state.frameworks.values().for_each(|one| framework(w, one)));
         w.array_field("completed_frameworks", |w| {
             state.completed_frameworks.iter().for_each(|one| framework(w, one));

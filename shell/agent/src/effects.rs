@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use tepui_container::Containerizer;
 use tepui_core_agent::{Effect, State, Transition};
-use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
+use tepui_http::Exchanges;
 use tepui_log::TransitionLog;
-use tepui_types::Answer;
 use tokio::sync::watch;
 
 use crate::access::Access;
@@ -49,15 +47,7 @@ impl Effects {
             Effect::Transition(transition) => transitions.push(*transition),
             Effect::Connect { link } => self.links.connect(link),
             Effect::Master { link, call } => self.links.send(link, &call),
-            Effect::Answer { conn, answer } => self.exchanges.answer(conn, |encoding| -> Response {
-                match answer {
-                    Answer::Accepted => accepted(),
-                    Answer::Ok => empty(StatusCode::OK),
-                    Answer::NoContent => empty(StatusCode::NO_CONTENT),
-                    Answer::Body(body) => message(encoding, &*body),
-                    Answer::Refused(refusal) => HttpError::from(&refusal).into(),
-                }
-            }),
+            Effect::Answer { conn, answer } => self.exchanges.reply(conn, answer),
             Effect::OpenExecutor { conn } => self.exchanges.open(conn, &[]),
             Effect::Executor { conn, event } | Effect::Kill { conn, event } => {
                 self.exchanges.push(conn, &*event)

@@ -44,5 +44,5 @@ pub use tepui_authz::Authorizer;
 pub use tepui_core_agent::{Config, Estimator, Eviction, QosController, Recover};
 pub use tepui_http::auth::{Credential, JwtKey};
 pub use tepui_http::{Authentication, Tls, TlsFiles};
-pub use tepui_program::{Firewall, parse_acls};
+pub use tepui_program::{Firewall, Logging, ProcessFault, ProcessOptions, parse_acls};
 pub use tepui_store::Headroom;

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tepui_core_agent::{Input, LinkId};
 use tepui_http::auth::Credential;
 use tepui_http::{Body, CALL_BYTES_MAX, Encoding, Outgoing, StreamLimits, Tls, keep_alive};
+use tepui_program::ProcessOptions;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::{recordio, wire};
 use tepui_runtime::Handle;
@@ -61,9 +62,9 @@ impl Links {
         handle: Handle<Input>,
         targets: Targets,
         credential: Option<Credential>,
-        tls: Option<Tls>,
-        limits: StreamLimits,
+        process: &ProcessOptions,
     ) -> Self {
+        let (tls, limits) = (process.tls.clone(), process.streams);
         let (targets, runtime) = (Arc::new(Mutex::new(targets)), runtime::Handle::current());
         Self { handle, targets, credential, tls, limits, silence_max: SILENCE_MAX, runtime, current: None }
     }

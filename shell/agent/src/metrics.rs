@@ -1,11 +1,12 @@
 //! The agent's metrics under their v1 names.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tepui_container::Counts;
 use tepui_core_agent::{Executor, ExecutorPhase, State};
 use tepui_http::Metrics;
 use tepui_program::System;
+use tepui_program::metrics::{disk_room, timer, uptime_secs};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_resources::{Name, Resources, Revocable};
 use tepui_runtime::Statistics;
@@ -25,9 +26,7 @@ const PULLS_WINDOW: Duration = Duration::from_secs(3600);
 
 pub(crate) fn collect(state: &State, counts: &Counts, room: Option<Room>) -> Metrics {
     let mut metrics = Metrics::default();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let uptime = now.saturating_sub(Duration::from_nanos(state.started_at.0));
-    metrics.gauge("slave/uptime_secs", uptime.as_secs_f64());
+    metrics.gauge("slave/uptime_secs", uptime_secs(state.started_at.0));
     metrics.gauge("slave/registered", f64::from(u8::from(state.master.is_some())));
     metrics.gauge("slave/frameworks_active", state.frameworks.size() as f64);
     let kept = state.executor_directory_max_allowed_age;
@@ -37,9 +36,7 @@ pub(crate) fn collect(state: &State, counts: &Counts, room: Option<Room>) -> Met
     }
     metrics.gauge("slave/disk_pressure", f64::from(u8::from(state.disk_pressure.is_some())));
     if let Some(room) = room {
-        metrics.gauge("slave/disk_available_bytes", room.available_bytes as f64);
-        metrics.gauge("slave/disk_reserve_bytes", room.reserve_bytes as f64);
-        metrics.gauge("slave/disk_reserve_used_bytes", room.reserve_used_bytes as f64);
+        disk_room(&mut metrics, "slave", room);
     }
     counters(&mut metrics, state);
     executors(&mut metrics, state);
@@ -64,9 +61,7 @@ fn containerizer(metrics: &mut Metrics, counts: &Counts) {
         ("containerizer/mesos/provisioner/docker_store/image_pull_ms", &counts.stored),
         ("containerizer/docker/image_pull_ms", &counts.brought_by_engine),
     ] {
-        let times = Statistics::of(pulls.iter().copied(), PULLS_WINDOW, Instant::now());
-        let shown = times.iter().flat_map(|times| times.metrics(name));
-        shown.for_each(|(name, value)| metrics.gauge(name, value));
+        timer(metrics, name, Statistics::of(pulls.iter().copied(), PULLS_WINDOW, Instant::now()));
     }
 }
 

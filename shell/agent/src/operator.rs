@@ -3,15 +3,12 @@
 mod attach;
 mod shape;
 
-use std::time::Duration;
-
 use http::StatusCode;
 use tepui_authz::Action;
 use tepui_core_agent::{Caller, Input, State};
-use tepui_http::{
-    Encoding, HttpError, Request, Response, accepts_stream, empty, message, read_call, streamed_body,
-};
+use tepui_http::{Encoding, HttpError, Request, Response, accepts_stream, message, read_call, streamed_body};
 use tepui_program::files;
+use tepui_program::operator::set_logging_level;
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
@@ -58,7 +55,8 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_METRICS => program.read(call, encoding, &request).await,
         Type::SET_LOGGING_LEVEL => {
             program.access.allowed(&request, Action::SetLogLevel, None)?;
-            set_logging_level(program, &call)
+            let level = &call.set_logging_level;
+            set_logging_level(&program.process.logging, level.level, level.duration.nanoseconds)
         }
         Type::LIST_FILES | Type::READ_FILE => read_files(program, &request, call, encoding).await,
         Type::PRUNE_IMAGES => {
@@ -114,15 +112,6 @@ async fn authorize(
 fn no_stream(kind: Type) -> HttpError {
     let words = format!("Streaming response is not supported for {} call", kind.proto_name());
     HttpError::new(StatusCode::NOT_ACCEPTABLE, words)
-}
-
-/// More or less in the log, for a while.
-fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpError> {
-    let asked = &call.set_logging_level;
-    let nanos = u64::try_from(asked.duration.nanoseconds)
-        .map_err(|_| HttpError::bad_request("Invalid duration: it is negative"))?;
-    program.logging.set(asked.level, Duration::from_nanos(nanos));
-    Ok(empty(StatusCode::OK))
 }
 
 /// Lets the machine answer; for a wait that may take as long as the container runs.

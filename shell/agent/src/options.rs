@@ -1,6 +1,5 @@
 //! What an operator set, as far as the shell needs it; the machine's own part is [`Config`].
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,10 +9,7 @@ use tepui_container::{
 };
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
-use tepui_http::{BrowserPolicy, ClientTls, ServerLimits, StreamLimits, Tls};
-use tepui_program::Logging;
-use tepui_proto::mesos::v1 as pb;
-use tepui_store::Headroom;
+use tepui_program::ProcessOptions;
 
 use crate::access::Access;
 use crate::image_gc::ImageGc;
@@ -21,12 +17,7 @@ use crate::image_gc::ImageGc;
 /// Everything an agent is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub ip: IpAddr,
-    /// 0: any free one.
-    pub port: u16,
-    pub advertise_ip: Option<IpAddr>,
-    pub advertise_port: Option<u16>,
-    pub hostname: Option<String>,
+    pub process: ProcessOptions,
     /// `host:port`, several separated by commas, or `etcd://host:port,host:port/prefix`.
     pub master: String,
     pub work_dir: PathBuf,
@@ -38,7 +29,6 @@ pub struct Options {
     pub default_role: String,
     /// As in `--attributes`.
     pub attributes: Option<String>,
-    pub domain: Option<pb::DomainInfo>,
     pub launcher: Launcher,
     pub isolation: Isolation,
     /// `policed_ports` is what the agent offers if `check_agent_port_range_only` is set.
@@ -65,45 +55,19 @@ pub struct Options {
     pub http_heartbeat_interval: Duration,
     /// How often the disk is looked at.
     pub disk_watch_interval: Duration,
-    /// What is kept free for records.
-    pub headroom: Headroom,
     /// What the machine is set to. Addresses, directories, `isolation`, `agent_info`, `boot_id` and `seed` are filled in by
     /// `run`.
     pub config: Config,
-    /// Where somebody else writes our log to; shown to operators.
-    pub external_log_file: Option<PathBuf>,
-    /// Where we write it to ourselves; shown if there is no other.
-    pub own_log_file: Option<PathBuf>,
-    /// A file that gets an entry for every call about a container, and for refused ones.
-    pub audit_log: Option<PathBuf>,
-    /// Every flag that has a value, as `/flags` shows it.
-    pub flags: Vec<(String, String)>,
-    /// The level of the log, which operators may change.
-    pub logging: Logging,
     pub access: Access,
-    /// The certificate to show, also to the master; without one, plain HTTP.
-    pub tls: Option<Tls>,
-    /// Whom to trust when an etcd over TLS names the master.
-    pub etcd_tls: Option<ClientTls>,
     /// What the agent shows to the master.
     pub credential: Option<Credential>,
-    pub streams: StreamLimits,
-    pub server: ServerLimits,
-    /// What requests of browsers may do; `run` adds the agent's own names.
-    pub browsers: BrowserPolicy,
-    /// Inputs that may wait for the machine; with more, their senders wait.
-    pub mailbox_inputs_max: usize,
 }
 
 impl Default for Options {
     /// The defaults of the v1 flags. `work_dir`, `runtime_dir` and `program` have none.
     fn default() -> Self {
         Self {
-            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 5051,
-            advertise_ip: None,
-            advertise_port: None,
-            hostname: None,
+            process: ProcessOptions::on_port(5051),
             master: String::new(),
             work_dir: PathBuf::new(),
             runtime_dir: PathBuf::new(),
@@ -111,7 +75,6 @@ impl Default for Options {
             resources: None,
             default_role: "*".to_owned(),
             attributes: None,
-            domain: None,
             launcher: Launcher::Auto,
             isolation: Isolation::default(),
             isolators: IsolatorOptions::default(),
@@ -130,21 +93,9 @@ impl Default for Options {
             docker: None,
             http_heartbeat_interval: Duration::from_secs(30),
             disk_watch_interval: Duration::from_secs(60),
-            headroom: Headroom::default(),
             config: Config::default(),
-            external_log_file: None,
-            own_log_file: None,
-            audit_log: None,
-            flags: Vec::new(),
-            logging: Logging::default(),
             access: Access::default(),
-            tls: None,
-            etcd_tls: None,
             credential: None,
-            streams: StreamLimits::default(),
-            server: ServerLimits::default(),
-            browsers: BrowserPolicy::default(),
-            mailbox_inputs_max: 4096,
         }
     }
 }

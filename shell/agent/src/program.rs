@@ -10,10 +10,11 @@ use tepui_container::Containerizer;
 use tepui_core_agent::{Input, State};
 use tepui_http::subject;
 use tepui_http::{
-    Audit, Encoding, EntityTag, Exchanges, HttpError, MetricsForm, Pen, Principal, Renderings, Request,
-    Response, accepts_gzip, check_timeout, json, write_json,
+    Encoding, Exchanges, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response,
+    accepts_gzip, check_timeout, json, write_json,
 };
-use tepui_program::{Logging, files};
+use tepui_program::document::{is_compressed, tagged};
+use tepui_program::{Process, files};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -21,7 +22,6 @@ use tepui_runtime::{Closed, Commits, Handle};
 use tokio::sync::watch;
 
 use crate::access::Access;
-use crate::document::ServerInfo;
 use crate::image_gc::ImageGc;
 use crate::read::{self, Sources};
 use crate::statistics::{self, Measuring, View};
@@ -39,18 +39,18 @@ pub(crate) enum Kind {
 pub(crate) struct Program {
     pub handle: Handle<Input>,
     pub exchanges: Exchanges<Kind>,
-    pub about: Arc<ServerInfo>,
+    pub process: Process,
+    /// As in libprocess: `slave(1)@address`.
+    pub pid: Arc<str>,
     pub states: watch::Receiver<Arc<State>>,
     pub commits: Arc<Commits>,
     /// The masters of `--master`.
     pub masters: Vec<String>,
-    pub logging: Logging,
     pub containerizer: Containerizer,
     pub measuring: Measuring,
     /// Of `/state`, compressed or not, as each sees it.
     pub renderings: Renderings<(bool, Option<Option<Principal>>)>,
     pub access: Access,
-    pub audit: Audit,
     pub image_gc: Option<ImageGc>,
     pub docker_volumes: tepui_container::DockerVolumeOptions,
     /// Heartbeat interval of attached container streams.
@@ -67,51 +67,34 @@ impl Program {
         visible(&self.state(), &self.access.authorizer, request.subject(), look)
     }
 
-    /// What documents say besides the state, as who sent the request may see it.
-    pub fn server_info_for(&self, request: &Request) -> Arc<ServerInfo> {
-        match self.access.authorizer.allows(request.subject(), Action::ViewFlags, None) {
-            true => self.about.clone(),
-            false => Arc::new(ServerInfo {
-                flags: Vec::new(),
-                pid: self.about.pid.clone(),
-                external_log_file: self.about.external_log_file.clone(),
-                own_log_file: self.about.own_log_file.clone(),
-            }),
-        }
-    }
-
     /// The files that who sent the request may read.
     pub fn attached_for(&self, request: &Request) -> impl FnOnce() -> Vec<files::Attached> + Send + 'static {
         let state = self.seen_by(request, Look::Sandboxes);
         let log_seen = self.access.authorizer.allows(request.subject(), Action::AccessMesosLog, None);
-        let log = self.about.log_file().filter(|_| log_seen);
-        move || attached::all(&state, log.as_deref())
+        let log = self.process.log.clone().filter(|_| log_seen);
+        move || attached::all(&state, log)
     }
 
     /// The state; rendered once for all who ask.
     pub async fn state_document(&self, request: Request) -> Result<Response, HttpError> {
         let arrived = self.state();
-        let tag = |version| EntityTag::new(arrived.started_at.0, version);
-        if tag(arrived.version).is_known(&request.headers) {
-            return Ok(tag(arrived.version).not_modified());
-        }
-        let is_script = request.query.get("jsonp").is_some();
-        let gzip = accepts_gzip(&request.headers) && !is_script;
-        let (states, about) = (self.states.clone(), self.server_info_for(&request));
+        tagged(&request, arrived.started_at.0, arrived.version, || self.state_rendition(&request, &arrived))
+            .await
+    }
+
+    fn state_rendition(&self, request: &Request, arrived: &State) -> Arc<Rendition> {
+        let gzip = is_compressed(request);
+        let (states, pid) = (self.states.clone(), self.pid.clone());
         let (authorizer, reader) = (self.access.authorizer.clone(), request.principal.clone());
+        let info = self.process.info_for(&authorizer, request);
         let is_limited = authorizer.is_set() || request.subject() == Subject::Claims;
         let viewer = is_limited.then(|| reader.clone());
-        let rendition = self.renderings.get((gzip, viewer), arrived.version, gzip, move |pen: Pen| {
+        self.renderings.get((gzip, viewer), arrived.version, gzip, move |pen: Pen| {
             let state = states.borrow().clone();
             pen.set_version(state.version);
             let seen = visible(&state, &authorizer, subject(reader.as_ref()), Look::Everything);
-            write_json(pen, |w| document::state(w, &seen, &about));
-        });
-        let response = match is_script {
-            true => json(&request.query, rendition.whole().await?),
-            false => rendition.clone().response("application/json").await?,
-        };
-        Ok(tag(rendition.version()).on(response))
+            write_json(pen, |w| document::state(w, &seen, &info, &pid));
+        })
     }
 
     /// A v1 read, answered where it may take its time.
@@ -128,8 +111,8 @@ impl Program {
         let sources = Sources {
             room: self.commits.room(),
             state: self.seen_by(request, look),
-            about: self.server_info_for(request),
-            logging_level: self.logging.level(),
+            info: self.process.info_for(&self.access.authorizer, request),
+            logging_level: self.process.logging.level(),
             measuring: self.measuring.clone(),
             counts: self.containerizer.counts(),
         };

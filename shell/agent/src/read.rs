@@ -8,20 +8,20 @@ use bytes::Bytes;
 use tepui_container::Counts;
 use tepui_core_agent::{Executor, Framework, State, Task, TaskStage};
 use tepui_http::Encoding;
-use tepui_program::classic;
+use tepui_program::operator::flag_list;
+use tepui_program::{ServerInfo, classic};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response, response};
 use tepui_store::Room;
 
-use crate::document::ServerInfo;
 use crate::metrics;
 use crate::statistics::{self, Measuring, Statistics, container_status};
 
 /// What a read is answered from.
 pub(crate) struct Sources {
     pub state: Arc<State>,
-    pub about: Arc<ServerInfo>,
+    pub info: Arc<ServerInfo>,
     pub logging_level: u32,
     pub measuring: Measuring,
     pub counts: Counts,
@@ -41,7 +41,7 @@ pub(crate) fn encoded(sources: &Sources, call: &Call, encoding: Encoding) -> Byt
 }
 
 fn answer(sources: &Sources, call: &Call) -> Response {
-    let (state, about) = (&*sources.state, &*sources.about);
+    let state = &*sources.state;
     let mut answer = Response::default();
     match call.r#type.unwrap_or(Type::UNKNOWN) {
         Type::GET_HEALTH => {
@@ -49,8 +49,9 @@ fn answer(sources: &Sources, call: &Call) -> Response {
             answer.get_health = response::GetHealth { healthy: true, ..Default::default() }.into();
         }
         Type::GET_FLAGS => {
+            let flags = flag_list(&sources.info.flags);
             answer.r#type = Some(response::Type::GET_FLAGS);
-            answer.get_flags = flags(about).into();
+            answer.get_flags = response::GetFlags { flags, ..Default::default() }.into();
         }
         Type::GET_VERSION => {
             let version_info = classic::version_info().into();
@@ -113,15 +114,6 @@ fn whole(state: &State) -> response::GetState {
         get_frameworks: frameworks(state).into(),
         ..Default::default()
     }
-}
-
-fn flags(about: &ServerInfo) -> response::GetFlags {
-    let flag = |(name, value): &(String, String)| pb::Flag {
-        name: name.clone(),
-        value: Some(value.clone()),
-        ..Default::default()
-    };
-    response::GetFlags { flags: about.flags.iter().map(flag).collect(), ..Default::default() }
 }
 
 fn agent(state: &State) -> response::GetAgent {

@@ -9,7 +9,7 @@ use tepui_program::Locality::{Cluster, Process};
 use tepui_program::Needs::{self, Nothing};
 use tepui_program::Realm::{Executors, Readonly, Readwrite};
 use tepui_program::files::Attached;
-use tepui_program::{ANY, Flags, Help, Logging, POST, ProcessInfo, Router, Row, ready};
+use tepui_program::{ANY, Help, POST, ProcessInfo, Router, Row, ready};
 
 use crate::program::Program;
 use crate::statistics::View;
@@ -49,12 +49,8 @@ static ROUTER: LazyLock<Router<Program, Program>> =
 static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
 
 impl ProcessInfo for Program {
-    fn flags(&self) -> &Flags {
-        &self.about.flags
-    }
-
-    fn logging(&self) -> &Logging {
-        &self.logging
+    fn process(&self) -> &tepui_program::Process {
+        &self.process
     }
 
     fn help(&self) -> &Help {
@@ -89,7 +85,7 @@ impl Handler for Program {
         let (method, headers) = (request.method.clone(), request.headers.clone());
         let witness = request.witness();
         let mut response = self.respond(request).await.unwrap_or_else(Response::from);
-        self.audit.conclude(&witness, &response);
+        self.process.audit.conclude(&witness, &response);
         origin::allow(&mut response, &method, &headers, &self.masters, self.state().master.as_deref());
         response
     }

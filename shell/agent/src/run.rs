@@ -9,21 +9,19 @@ use std::time::Duration;
 
 use tepui_container::{CgroupOptions, Containerizer, ContainerizerFault, Meter};
 use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
-use tepui_http::{
-    Audit, BrowserPolicy, Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname,
-};
-use tepui_log::AuditLog;
+use tepui_http::{Ended, Exchanges, Listening, Renderings};
 use tepui_program::classic::API_VERSION;
+use tepui_program::{Process, ProcessFault, disk_room, pass_ended};
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox, pass_room};
-use tepui_store::{Room, Store, StoreFault, limit_mode, private_directory, reserve_path};
-use tepui_types::{ContainerEvent, DiskRoom};
+use tepui_store::{Store, StoreFault, limit_mode, private_directory, reserve_path};
+use tepui_types::ContainerEvent;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::attached;
 use crate::containers::{EVENTS_WAITING_MAX, pass_events};
 use crate::detect;
-use crate::document::ServerInfo;
 use crate::effects::{AgentEnd, Effects};
 use crate::image_gc;
 use crate::link::Links;
@@ -56,22 +54,8 @@ pub enum AgentFault {
     Records { path: PathBuf, err: RecoverError },
     #[error("cannot run containers")]
     Containers(#[from] ContainerizerFault),
-    #[error("cannot listen on {address}")]
-    Listen {
-        address: SocketAddr,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("--audit_log: cannot write {path}")]
-    AuditLog {
-        path: PathBuf,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("cannot read random bytes")]
-    Entropy(#[source] std::io::Error),
-    #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
+    #[error(transparent)]
+    Process(#[from] ProcessFault),
     #[error(transparent)]
     Runtime(#[from] RuntimeFault),
 }
@@ -87,27 +71,21 @@ pub struct RunningAgent {
     tasks: Vec<JoinHandle<()>>,
     states: watch::Receiver<Arc<State>>,
     exit: watch::Receiver<Option<AgentEnd>>,
-    audit_log: Option<AuditLog>,
-}
-
-/// What documents say besides the state.
-fn server_info(options: &Options, config: &Config) -> ServerInfo {
-    ServerInfo {
-        flags: options.flags.clone(),
-        pid: config.pid.clone(),
-        external_log_file: options.external_log_file.as_ref().map(|file| file.display().to_string()),
-        own_log_file: options.own_log_file.clone(),
-    }
+    process: Process,
 }
 
 /// Starts an agent. Must be called inside a tokio runtime.
 pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
-    let targets = Targets::parse(&options.master, options.etcd_tls.clone()).map_err(AgentFault::Flag)?;
+    let targets =
+        Targets::parse(&options.master, options.process.etcd_tls.clone()).map_err(AgentFault::Flag)?;
     let masters = targets.named().to_vec();
     let work_dir = make_directory(&options.work_dir)?;
     let store = open_store(&work_dir, &options)?;
-    let audit_log = open_audit_log(options.audit_log.as_deref())?;
-    let server = bind(&options)?;
+    let process = Process::open("agent", attached::LOG, &options.process)?;
+    if !options.access.readwrite {
+        peer::warn_unless_supported();
+    }
+    let server = options.process.bind()?;
     let address = server.address();
     let config = config(&options, &work_dir, address)?;
 
@@ -118,31 +96,25 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let containerizer = start_containerizer(&options, &config, events_sender)?;
     let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
     let (exit_sender, exit) = watch::channel(None);
-    let (exchanges, ended) = Exchanges::new(options.streams);
-    let (handle, inputs) = mailbox(options.mailbox_inputs_max);
+    let (exchanges, ended) = Exchanges::new(options.process.streams);
+    let (handle, inputs) = mailbox(options.process.mailbox_inputs_max);
     let mut effects = Effects {
         exchanges: exchanges.clone(),
-        links: Links::new(
-            handle.clone(),
-            targets,
-            options.credential.clone(),
-            options.tls.clone(),
-            options.streams,
-        ),
+        links: Links::new(handle.clone(), targets, options.credential.clone(), &options.process),
         containerizer: containerizer.clone(),
         publisher,
         exit: exit_sender,
         access: options.access.clone(),
-        log: log::start().map_err(AgentFault::Thread)?,
+        log: log::start().map_err(ProcessFault::Thread)?,
     };
     let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;
     // Each ends when the state machine has terminated, or is aborted by `stop`; none has anything to fail by.
     let mut tasks = vec![
         tokio::spawn(pass_events(events, handle.clone())),
-        tokio::spawn(tell_closings(ended, handle.clone())),
+        tokio::spawn(pass_ended(ended, handle.clone(), closed)),
         tokio::spawn(watch_disk(work_dir, options.disk_watch_interval, handle.clone())),
-        tokio::spawn(pass_room(running.commits(), handle.clone(), disk_room)),
+        tokio::spawn(pass_room(running.commits(), handle.clone(), |room| Input::DiskRoom(disk_room(room)))),
     ];
     // Fails only if the state machine has terminated already, which `ended` tells.
     let _ = handle.send(Input::Start).await;
@@ -153,23 +125,22 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let program = Program {
         handle: handle.clone(),
         exchanges: exchanges.clone(),
-        about: Arc::new(server_info(&options, &config)),
+        process: process.clone(),
+        pid: config.pid.as_str().into(),
         states: states.clone(),
         commits: running.commits(),
         masters,
-        logging: options.logging.clone(),
         containerizer,
         measuring: Measuring { meter, work_dir: config.work_dir.as_str().into() },
         renderings: Renderings::new(),
         access: options.access.clone(),
-        audit: audit(audit_log.clone()),
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
         docker_volumes: options.docker_volumes.clone(),
     };
-    let listening = server.serve(Arc::new(program), options.server, browsers(&options), options.tls);
+    let listening = options.process.serve(server, Arc::new(program));
     tracing::info!(%address, "agent listening");
-    Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit, audit_log })
+    Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit, process })
 }
 
 impl RunningAgent {
@@ -207,34 +178,16 @@ impl RunningAgent {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.exchanges.close_all();
         self.listening.stop().await;
-        if let Some(log) = self.audit_log {
-            log.flush();
-        }
+        self.process.flush();
         result
     }
 }
 
-fn open_audit_log(path: Option<&Path>) -> Result<Option<AuditLog>, AgentFault> {
-    let open = |path: &Path| {
-        AuditLog::start(path).map_err(|err| AgentFault::AuditLog { path: path.to_path_buf(), err })
-    };
-    path.map(open).transpose()
-}
-
-fn audit(log: Option<AuditLog>) -> Audit {
-    Audit::new("agent", log.map(|log| Arc::new(move |line: &str| log.push(line)) as _))
-}
-
-/// Tells the machine about exchanges that ended from the outside.
-async fn tell_closings(mut ended: mpsc::UnboundedReceiver<Ended<Kind>>, handle: Handle<Input>) {
-    while let Some(Ended { conn, kind }) = ended.recv().await {
-        let input = match kind {
-            Kind::Executor => Input::ExecutorClosed { conn },
-            Kind::Operator => Input::OperatorClosed { conn },
-        };
-        if handle.send(input).await.is_err() {
-            return;
-        }
+/// The input for an exchange that its peer ended.
+fn closed(Ended { conn, kind }: Ended<Kind>) -> Input {
+    match kind {
+        Kind::Executor => Input::ExecutorClosed { conn },
+        Kind::Operator => Input::OperatorClosed { conn },
     }
 }
 
@@ -264,23 +217,6 @@ fn watch_images(options: &Options, containerizer: &Containerizer) -> Option<Join
     Some(tokio::spawn(image_gc::watch(containerizer.clone(), gc, store)))
 }
 
-fn disk_room(room: Room) -> Input {
-    Input::DiskRoom(DiskRoom { is_short: room.is_short, available_bytes: room.available_bytes })
-}
-
-fn bind(options: &Options) -> Result<Server, AgentFault> {
-    if !options.access.readwrite {
-        peer::warn_unless_supported();
-    }
-    let address = SocketAddr::new(options.ip, options.port);
-    Server::bind(address).map_err(|err| AgentFault::Listen { address, err })
-}
-
-fn browsers(options: &Options) -> BrowserPolicy {
-    let policy = options.browsers.clone();
-    policy.with_own_names(options.hostname.as_deref(), options.advertise_ip, options.ip)
-}
-
 /// Makes a directory and gives its absolute path.
 fn make_directory(path: &Path) -> Result<PathBuf, AgentFault> {
     let make = || {
@@ -295,7 +231,7 @@ fn open_store(work_dir: &Path, options: &Options) -> Result<Store, AgentFault> {
     let path = work_dir.join(RECORDS_FILE);
     let meta = path.parent().expect("the file lies in a directory");
     private_directory(meta).map_err(|err| AgentFault::Directory { path: meta.to_path_buf(), err })?;
-    match Store::open(&path, options.headroom) {
+    match Store::open(&path, options.process.headroom) {
         Err(fault @ StoreFault::Corrupt { .. }) if !options.config.strict => {
             let aside = path.with_extension("redb.damaged");
             tracing::warn!(%fault, kept = %aside.display(), "starting without the agent's records");
@@ -303,7 +239,7 @@ fn open_store(work_dir: &Path, options: &Options) -> Result<Store, AgentFault> {
             for (from, to) in [(reserve_path(&path), reserve_path(&aside)), (path.clone(), aside)] {
                 quarantine(&from, &to)?;
             }
-            Ok(Store::open(&path, options.headroom)?)
+            Ok(Store::open(&path, options.process.headroom)?)
         }
         opened => {
             let store = opened?;
@@ -323,8 +259,7 @@ fn quarantine(from: &Path, to: &Path) -> Result<(), StoreFault> {
 }
 
 fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Config, AgentFault> {
-    let ip = options.advertise_ip.unwrap_or_else(|| advertised_ip(bound.ip()));
-    let endpoint = SocketAddr::new(ip, options.advertise_port.unwrap_or(bound.port()));
+    let endpoint = options.process.advertised(bound);
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let runtime_dir = make_directory(&options.runtime_dir)?;
     let resources = options.resources.as_deref();
@@ -333,24 +268,24 @@ fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Confi
     let attributes = detect::attributes(options.attributes.as_deref())
         .map_err(|err| AgentFault::Flag(format!("--attributes: {err}")))?;
     let agent_info = pb::AgentInfo {
-        hostname: options.hostname.clone().unwrap_or_else(|| default_hostname(ip)),
+        hostname: options.process.advertised_hostname(endpoint),
         port: Some(i32::from(endpoint.port())),
         resources,
         attributes,
-        domain: options.domain.clone().into(),
+        domain: options.process.domain.clone().into(),
         ..Default::default()
     };
     Ok(Config {
         agent_info,
         pid: format!("slave(1)@{endpoint}"),
-        speaks_tls: options.tls.is_some(),
+        speaks_tls: options.process.tls.is_some(),
         endpoint: endpoint.to_string(),
         version: API_VERSION.to_owned(),
         work_dir: text(work_dir),
         runtime_dir: text(&runtime_dir),
         executor_program: text(&options.program),
         isolation: options.isolation.names().map(str::to_owned).collect(),
-        seed: entropy().map_err(AgentFault::Entropy)?,
+        seed: entropy().map_err(ProcessFault::Entropy)?,
         boot_id: detect::boot_id(),
         authorizer: options.access.authorizer.clone(),
         ..options.config.clone()

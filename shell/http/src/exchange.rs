@@ -16,7 +16,7 @@ use std::time::Instant;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use tepui_proto::{Wire, recordio};
-use tepui_types::ConnId;
+use tepui_types::{Answer, ConnId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
@@ -25,7 +25,7 @@ use crate::connection::Disconnect;
 use crate::principal::Principal;
 use crate::queue::{Batch, Lag, Queue, StreamBody, StreamLimits};
 use crate::rendition::Rendition;
-use crate::respond::Response;
+use crate::respond::{Response, accepted, empty, message};
 use crate::{Encoding, HttpError, Request};
 
 /// An exchange that ended from the outside.
@@ -146,6 +146,17 @@ impl<K: Kind> Exchanges<K> {
             // A peer that left this very moment has nobody left to tell.
             let _ = sender.send(response(entry.encoding));
         }
+    }
+
+    /// As `answer`, with what a machine decided.
+    pub fn reply<M: Wire>(&self, conn: ConnId, answer: Answer<M>) {
+        self.answer(conn, |encoding| match answer {
+            Answer::Accepted => accepted(),
+            Answer::Ok => empty(StatusCode::OK),
+            Answer::NoContent => empty(StatusCode::NO_CONTENT),
+            Answer::Body(body) => message(encoding, &*body),
+            Answer::Refused(rejection) => HttpError::from(&rejection).into(),
+        });
     }
 
     /// Answers an exchange with 200 and a stream.

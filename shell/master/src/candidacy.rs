@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tepui_program::Process;
 use tepui_proto::json;
 use tepui_runtime::RuntimeFault;
 use tepui_store::etcd::{Candidate, Etcd, EtcdAddress, EtcdRecords, EtcdTls, Leadership};
@@ -15,12 +16,11 @@ use tokio::sync::watch;
 use crate::fault::MasterFault;
 use crate::front::Front;
 use crate::options::Options;
-use crate::program::Local;
 use crate::term::{Term, master_info};
 
 pub(crate) struct Candidacy {
     pub options: Options,
-    pub local: Local,
+    pub process: Process,
     pub bound: SocketAddr,
     pub front: Arc<Front>,
     pub stop: watch::Receiver<bool>,
@@ -40,7 +40,7 @@ impl Candidacy {
     pub async fn run(mut self, address: EtcdAddress) -> Result<(), MasterFault> {
         // A renewal must have asked every member before the lease ends.
         let patience = self.options.leader_lease / 4;
-        let tls = self.options.etcd_tls.clone().map(|tls| EtcdTls::new(move || tls.config()));
+        let tls = self.options.process.etcd_tls.clone().map(|tls| EtcdTls::new(move || tls.config()));
         let etcd = Etcd::new(address, patience, tls);
         loop {
             let info = master_info(&self.options, self.bound)?;
@@ -68,7 +68,7 @@ impl Candidacy {
         let keeper = leadership.clone();
         // Ends with the leadership, at the latest by `resign`; it has nothing to panic by.
         let mut keeping = tokio::spawn(async move { keeper.keep().await });
-        let begun = Term::begin(&self.options, &self.local, info, store, Some(leadership.clone())).await;
+        let begun = Term::begin(&self.options, &self.process, info, store, Some(leadership.clone())).await;
         let mut term = match begun {
             Ok(term) => term,
             Err(fault) => {

@@ -13,11 +13,11 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use tepui_core_master::{State, excluded_agents};
 use tepui_http::{Pen, Query, write_json};
-use tepui_program::classic;
+use tepui_program::ServerInfo;
 use tepui_program::classic::Statuses;
 use tepui_proto::json::JsonWriter;
 use tepui_types::{AgentId, FrameworkId, TaskId};
@@ -27,15 +27,12 @@ pub(crate) use agent::is_active;
 pub(crate) use framework::is_connected;
 pub(crate) use registry::registry;
 
-/// What documents say besides the state.
-#[derive(Debug, Default)]
-pub(crate) struct ServerInfo {
-    pub flags: Vec<(String, String)>,
+/// What documents contain besides the state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DocumentInfo {
+    /// The cluster's name.
     pub cluster: Option<String>,
-    /// Shown as `/master/log`.
-    pub external_log_file: Option<String>,
-    /// The same, if we write it ourselves.
-    pub own_log_file: Option<PathBuf>,
+    pub server: Arc<ServerInfo>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,11 +83,11 @@ const TASKS_LIMIT_DEFAULT: usize = 100;
 
 impl Document {
     /// Writes the document of a state, or of the part of it that was selected.
-    pub fn render(self, state: &State, about: &ServerInfo, page: Page, pen: Pen) {
+    pub fn render(self, state: &State, info: &DocumentInfo, page: Page, pen: Pen) {
         write_json(pen, |w| {
             w.object(|w| match self {
-                Document::State => master::members(w, state, &Index::new(state), about),
-                Document::Summary => summary::members(w, state, &Index::new(state), about),
+                Document::State => master::members(w, state, &Index::new(state), info),
+                Document::Summary => summary::members(w, state, &Index::new(state), info),
                 Document::Agents => agents(w, state, &Index::new(state)),
                 Document::Frameworks => frameworks(w, state, &Index::new(state)),
                 Document::Tasks => tasks::member(w, state, page),
@@ -181,12 +178,4 @@ pub(crate) fn excluded(w: &mut JsonWriter, state: &State) {
 /// Seconds since the epoch.
 fn time(w: &mut JsonWriter, name: &str, wall: tepui_fsm::Wall) {
     w.field(name, &wall.as_secs_f64());
-}
-
-/// The flags and other members that both `/state` documents have.
-fn server_info_members(w: &mut JsonWriter, about: &ServerInfo) {
-    w.optional_field("cluster", about.cluster.as_ref());
-    w.optional_field("log_dir", classic::log_dir(about.own_log_file.as_deref()).as_ref());
-    w.optional_field("external_log_file", about.external_log_file.as_ref());
-    classic::flags_member(w, &about.flags);
 }

@@ -6,18 +6,22 @@ use tepui_authz::{Action, Authorizer};
 use tepui_core_master::State;
 use tepui_http::subject;
 use tepui_http::{
-    Encoding, EntityTag, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response,
-    UNVERSIONED, accepts_gzip, json, write_json,
+    Encoding, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response, UNVERSIONED,
+    write_json,
 };
+use tepui_program::document::{is_compressed, respond, tagged};
+use tepui_program::{Process, allowed};
 use tokio::sync::watch;
 
-use crate::document::{self, Document, Selection, ServerInfo};
+use crate::document::{self, Document, DocumentInfo, Selection};
 use crate::metrics::{self, Form, Queues, Sensors};
 use crate::read::{self, Part};
 
 pub(crate) struct Documents {
     pub states: watch::Receiver<Arc<State>>,
-    pub about: Arc<ServerInfo>,
+    pub process: Process,
+    /// The cluster's name.
+    pub cluster: Option<String>,
     pub renderings: Renderings<Key>,
     pub authorizer: Authorizer,
 }
@@ -43,10 +47,7 @@ enum Answer {
 impl Documents {
     /// 403 unless who sent the request may do this.
     pub fn allowed(&self, request: &Request, action: Action, object: Option<&str>) -> Result<(), HttpError> {
-        match self.authorizer.allows(request.subject(), action, object) {
-            true => Ok(()),
-            false => Err(HttpError::forbidden()),
-        }
+        allowed(&self.authorizer, request, action, object)
     }
 
     /// The newest state as who sent the request may see it.
@@ -61,8 +62,9 @@ impl Documents {
     /// A classic document.
     pub async fn document(&self, document: Document, request: Request) -> Result<Response, HttpError> {
         let selection = Selection::from_query(document, &request.query);
-        let (about, page) = (self.server_info_for(&request), selection.page);
-        let draw = move |state: &State, pen: Pen| document.render(state, &about, page, pen);
+        let server = self.process.info_for(&self.authorizer, &request);
+        let (info, page) = (DocumentInfo { cluster: self.cluster.clone(), server }, selection.page);
+        let draw = move |state: &State, pen: Pen| document.render(state, &info, page, pen);
         self.tagged(Answer::Document(document, selection.clone()), selection, &request, draw).await
     }
 
@@ -123,26 +125,8 @@ impl Documents {
         draw: impl FnOnce(&State, Pen) + Send + 'static,
     ) -> Result<Response, HttpError> {
         let arrived = self.state();
-        let tag = |version| EntityTag::new(arrived.started_at.0, version);
-        if tag(arrived.version).is_known(&request.headers) {
-            return Ok(tag(arrived.version).not_modified());
-        }
-        let rendition = self.rendition(answer, arrived.version, selection, request, draw);
-        let response = respond(&rendition, "application/json", request).await?;
-        Ok(tag(rendition.version()).on(response))
-    }
-
-    /// What documents contain besides the state, as the sender of the request may see it.
-    fn server_info_for(&self, request: &Request) -> Arc<ServerInfo> {
-        match self.authorizer.allows(request.subject(), Action::ViewFlags, None) {
-            true => self.about.clone(),
-            false => Arc::new(ServerInfo {
-                flags: Vec::new(),
-                cluster: self.about.cluster.clone(),
-                external_log_file: self.about.external_log_file.clone(),
-                own_log_file: self.about.own_log_file.clone(),
-            }),
-        }
+        let render = || self.rendition(answer, arrived.version, selection, request, draw);
+        tagged(request, arrived.started_at.0, arrived.version, render).await
     }
 
     /// The newest state, as the sender of the request may see it, as `draw` draws it.
@@ -154,7 +138,7 @@ impl Documents {
         request: &Request,
         draw: impl FnOnce(&State, Pen) + Send + 'static,
     ) -> Arc<Rendition> {
-        let gzip = accepts_gzip(&request.headers) && !is_script(request);
+        let gzip = is_compressed(request);
         let (authorizer, reader) = (self.authorizer.clone(), request.principal.clone());
         let key = Key { answer, gzip, viewer: authorizer.is_set().then(|| reader.clone()) };
         let states = self.states.clone();
@@ -165,21 +149,5 @@ impl Documents {
             }
             draw(&selection.of(&state).visible_to(&authorizer, subject(reader.as_ref())), pen);
         })
-    }
-}
-
-/// Whether the answer is a call of a function in a page.
-fn is_script(request: &Request) -> bool {
-    request.query.get("jsonp").is_some()
-}
-
-async fn respond(
-    rendition: &Arc<Rendition>,
-    content_type: &'static str,
-    request: &Request,
-) -> Result<Response, HttpError> {
-    match is_script(request) {
-        true => Ok(json(&request.query, rendition.whole().await?)),
-        false => rendition.clone().response(content_type).await,
     }
 }

@@ -6,10 +6,8 @@ use std::time::Instant;
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
 use tepui_core_master::{Effect, State, Transition};
-use tepui_http::{Audit, Exchanges, HttpError, Pushes, Renderings, Response, accepted, empty, message};
+use tepui_http::{Audit, Exchanges, Pushes, Renderings};
 use tepui_log::TransitionLog;
-use tepui_proto::Wire;
-use tepui_types::{Answer, ConnId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -72,7 +70,7 @@ impl Effects {
                 self.decisions.observe(&self.publisher.borrow(), &transition);
                 transitions.push(*transition);
             }
-            Effect::Answer { conn, answer } => answer_with(&self.exchanges, conn, answer),
+            Effect::Answer { conn, answer } => self.exchanges.reply(conn, answer),
             Effect::OpenScheduler { conn, stream_id } => {
                 let value = HeaderValue::from_str(&stream_id).expect("stream ids are UUIDs");
                 self.exchanges.open(conn, &[(STREAM_ID, value)]);
@@ -110,16 +108,4 @@ impl Effects {
             }
         }
     }
-}
-
-fn answer_with<M: Wire>(exchanges: &Exchanges<Kind>, conn: ConnId, answer: Answer<M>) {
-    exchanges.answer(conn, |encoding| -> Response {
-        match answer {
-            Answer::Accepted => accepted(),
-            Answer::Ok => empty(http::StatusCode::OK),
-            Answer::NoContent => empty(http::StatusCode::NO_CONTENT),
-            Answer::Body(body) => message(encoding, &*body),
-            Answer::Refused(refusal) => HttpError::from(&refusal).into(),
-        }
-    });
 }

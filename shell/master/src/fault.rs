@@ -1,8 +1,8 @@
 //! Faults that stop a master.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use tepui_program::ProcessFault;
 use tepui_runtime::RuntimeFault;
 use tepui_store::StoreFault;
 
@@ -27,22 +27,8 @@ pub enum MasterFault {
         #[source]
         err: std::io::Error,
     },
-    #[error("cannot listen on {address}")]
-    Listen {
-        address: SocketAddr,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("--audit_log: cannot write {path}")]
-    AuditLog {
-        path: PathBuf,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("cannot read random bytes")]
-    Entropy(#[source] std::io::Error),
-    #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
+    #[error(transparent)]
+    Process(#[from] ProcessFault),
     #[error("{0}")]
     Halted(String),
     #[error("the leader election task failed: {0}")]

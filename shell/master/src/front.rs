@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tepui_authz::Authorizer;
 use tepui_http::{HttpError, Response, redirect};
-use tepui_program::leader_authority;
+use tepui_program::{Process, leader_authority};
 use tepui_store::etcd::Observed;
 
 use crate::options::Access;
-use crate::program::{Local, Program};
+use crate::program::Program;
 
 pub(crate) struct Front {
-    pub local: Local,
+    pub process: Process,
     pub access: Access,
     pub authorizer: Authorizer,
     standing: Mutex<Standing>,
@@ -32,9 +32,9 @@ pub(crate) enum Standing {
 }
 
 impl Front {
-    pub fn new(local: Local, access: Access, authorizer: Authorizer) -> Self {
+    pub fn new(process: Process, access: Access, authorizer: Authorizer) -> Self {
         let standing = Mutex::new(Standing::Standby { leader: None, last: None });
-        Self { local, access, authorizer, standing, blind: Mutex::default() }
+        Self { process, access, authorizer, standing, blind: Mutex::default() }
     }
 
     pub fn lead(&self, program: Arc<Program>) {

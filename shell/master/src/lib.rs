@@ -47,7 +47,7 @@ pub use tepui_authz::Authorizer;
 pub use tepui_core_master::{Config, Limits, Sorter};
 pub use tepui_http::auth::Credentials;
 pub use tepui_http::{Authentication, BrowserPolicy, ClientTls, Tls, TlsFiles, raise_open_files};
-pub use tepui_program::{Firewall, Logging, parse_acls};
+pub use tepui_program::{Firewall, Logging, ProcessFault, ProcessOptions, parse_acls};
 pub use tepui_store::Headroom;
 pub use tepui_store::etcd::EtcdAddress;
 pub use throttle::Throttle;

@@ -9,13 +9,14 @@ mod slack;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tepui_core_master::State;
 use tepui_http::{Encoding, Metrics, MetricsForm, Pen};
 use tepui_program::System;
+use tepui_program::metrics::{disk_room, timer, uptime_secs};
 use tepui_proto::mesos::v1::master::{Response, response};
-use tepui_runtime::{Commits, Statistics, TurnTimes};
+use tepui_runtime::{Commits, TurnTimes};
 
 use crate::index::Index;
 use crate::metered::AllocationTimes;
@@ -77,9 +78,7 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     let mut metrics = Metrics::default();
     let index = Index::new(state);
     let (roles, total) = (Roles::new(state, &index), total(state));
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let uptime = now.saturating_sub(Duration::from_nanos(state.started_at.0));
-    metrics.gauge("master/uptime_secs", uptime.as_secs_f64());
+    metrics.gauge("master/uptime_secs", uptime_secs(state.started_at.0));
     metrics.gauge("master/elected", 1.0);
     metrics.gauge("master/event_queue_messages", queues.inputs as f64);
     metrics.gauge("master/event_queue_dispatches", sensors.commits.waiting() as f64);
@@ -119,19 +118,11 @@ fn registrar(metrics: &mut Metrics, sensors: &Sensors) {
         metrics.gauge("registrar/disk_pressure", f64::from(u8::from(room.is_short)));
         // etcd does not tell how much it has, and has no reserve.
         if sensors.registry_file.is_some() {
-            metrics.gauge("registrar/disk_available_bytes", room.available_bytes as f64);
-            metrics.gauge("registrar/disk_reserve_bytes", room.reserve_bytes as f64);
-            metrics.gauge("registrar/disk_reserve_used_bytes", room.reserve_used_bytes as f64);
+            disk_room(metrics, "registrar", room);
         }
     }
     // v1's log has replicas; ours is one file, which is read before anybody can ask.
     metrics.gauge("registrar/log/recovered", 1.0);
     metrics.gauge("registrar/log/ensemble_size", 1.0);
     timer(metrics, "registrar/state_store_ms", sensors.commits.timings.statistics(Instant::now()));
-}
-
-/// A timer as v1 shows it; nothing before it was used first.
-fn timer(metrics: &mut Metrics, name: &'static str, statistics: Option<Statistics>) {
-    let shown = statistics.iter().flat_map(|statistics| statistics.metrics(name));
-    shown.for_each(|(name, value)| metrics.gauge(name, value));
 }

@@ -3,15 +3,12 @@
 mod shape;
 mod small;
 
-use std::time::Duration;
-
 use http::StatusCode;
 use tepui_authz::Action;
 use tepui_core_master::Input;
-use tepui_http::{
-    Encoding, Exchange, HttpError, Request, Response, accepts, empty, message, read_call_within,
-};
+use tepui_http::{Encoding, Exchange, HttpError, Request, Response, accepts, message, read_call_within};
 use tepui_program::files;
+use tepui_program::operator::set_logging_level;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 
@@ -53,7 +50,8 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         Type::SET_LOGGING_LEVEL => {
             audit::note_operator(&request, &call);
             program.documents.allowed(&request, Action::SetLogLevel, None)?;
-            set_logging_level(program, &call)
+            let level = &call.set_logging_level;
+            set_logging_level(&program.process.logging, level.level, level.duration.nanoseconds)
         }
         Type::LIST_FILES | Type::READ_FILE => {
             program.documents.allowed(&request, Action::AccessMesosLog, None)?;
@@ -87,31 +85,23 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
 
 /// Reads of the log's file.
 async fn read_log(program: &Program, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
-    let attached = program.local.attached.clone();
+    let attached = program.process.log.clone();
     let answer = files::looking(move || {
         let mut answer = Answer::default();
         if let Some(list) = call.list_files.as_option() {
-            let file_infos = files::list(&attached, &list.path)?;
+            let file_infos = files::list(attached.as_slice(), &list.path)?;
             answer.r#type = Some(response::Type::LIST_FILES);
             answer.list_files = response::ListFiles { file_infos, ..Default::default() }.into();
         } else {
             let asked = &call.read_file;
-            let (data, size) = files::read_part(&attached, &asked.path, asked.offset, asked.length)?;
+            let (data, size) =
+                files::read_part(attached.as_slice(), &asked.path, asked.offset, asked.length)?;
             answer.r#type = Some(response::Type::READ_FILE);
             answer.read_file = response::ReadFile { size, data, ..Default::default() }.into();
         }
         Ok(answer)
     });
     Ok(message(encoding, &answer.await?))
-}
-
-/// More or less in the log, for a while.
-fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpError> {
-    let asked = &call.set_logging_level;
-    let nanos = u64::try_from(asked.duration.nanoseconds)
-        .map_err(|_| HttpError::bad_request("Invalid duration: it is negative"))?;
-    program.local.logging.set(asked.level, Duration::from_nanos(nanos));
-    Ok(empty(StatusCode::OK))
 }
 
 /// Lets the machine decide about a change and answers when that is durable. While nothing can be made durable, nobody is

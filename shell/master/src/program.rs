@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use tepui_core_master::{Input, State};
-use tepui_http::{Audit, Exchanges, HttpError, Request, Response, check_timeout, redirect};
-use tepui_program::Logging;
-use tepui_program::files::Attached;
+use tepui_http::{Exchanges, HttpError, Request, Response, check_timeout, redirect};
+use tepui_program::Process;
 use tepui_runtime::{Closed, Handle};
 use tepui_store::etcd::Leadership;
 
@@ -22,22 +21,12 @@ pub(crate) enum Kind {
     Operator,
 }
 
-/// Properties of this process, independent of the cluster.
-#[derive(Clone, Debug)]
-pub(crate) struct Local {
-    pub flags: Vec<(String, String)>,
-    pub logging: Logging,
-    pub audit: Audit,
-    /// The files that operators may read.
-    pub attached: Vec<Attached>,
-}
-
 /// State shared by request handlers while this master leads.
 pub(crate) struct Program {
     pub handle: Handle<Input>,
     pub exchanges: Exchanges<Kind>,
     pub documents: Documents,
-    pub local: Local,
+    pub process: Process,
     pub sensors: Sensors,
     /// None if nobody else could lead.
     pub leadership: Option<Leadership>,

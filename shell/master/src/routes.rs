@@ -14,7 +14,7 @@ use tepui_program::Locality::{Cluster, Process};
 use tepui_program::Needs::{self, Nothing};
 use tepui_program::Realm::{Agents, Open, Readonly, Readwrite, Schedulers};
 use tepui_program::files::Attached;
-use tepui_program::{ANY, Endpoint, Flags, GET, Help, Logging, POST, ProcessInfo, Router, Row, ready};
+use tepui_program::{ANY, Endpoint, GET, Help, POST, ProcessInfo, Router, Row, ready};
 
 use crate::convert::Conversion;
 use crate::document::Document;
@@ -104,12 +104,8 @@ static ROUTER: LazyLock<Router<Front, Program>> =
 static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
 
 impl ProcessInfo for Front {
-    fn flags(&self) -> &Flags {
-        &self.local.flags
-    }
-
-    fn logging(&self) -> &Logging {
-        &self.local.logging
+    fn process(&self) -> &tepui_program::Process {
+        &self.process
     }
 
     fn help(&self) -> &Help {
@@ -117,8 +113,8 @@ impl ProcessInfo for Front {
     }
 
     fn attached(&self, _: &Request) -> impl FnOnce() -> Vec<Attached> + Send + 'static {
-        let attached = self.local.attached.clone();
-        move || attached
+        let log = self.process.log.clone();
+        move || log.into_iter().collect()
     }
 
     async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
@@ -199,7 +195,7 @@ impl Handler for Front {
             begun.push(self.begin(&program, request).await);
         }
         for (witness, response) in witnesses.iter().zip(scheduler::answer_all(&program, begun).await) {
-            self.local.audit.conclude(witness, &response);
+            self.process.audit.conclude(witness, &response);
             responses.push(response);
         }
         responses
@@ -208,7 +204,7 @@ impl Handler for Front {
     async fn handle(self: Arc<Self>, request: Request) -> Response {
         let witness = request.witness();
         let response = self.respond(request).await.unwrap_or_else(Response::from);
-        self.local.audit.conclude(&witness, &response);
+        self.process.audit.conclude(&witness, &response);
         response
     }
 }

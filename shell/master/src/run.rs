@@ -2,12 +2,10 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 use std::sync::Arc;
 
-use tepui_http::{Audit, Listening, Server};
-use tepui_log::AuditLog;
-use tepui_program::files::Attached;
+use tepui_http::Listening;
+use tepui_program::Process;
 use tepui_store::{Headroom, Store, limit_mode, limit_own_directory};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -16,7 +14,6 @@ use crate::candidacy::Candidacy;
 use crate::fault::MasterFault;
 use crate::front::Front;
 use crate::options::{Options, RegistryAt};
-use crate::program::Local;
 use crate::term::{REGISTRY_FILE, Term, master_info};
 
 /// Nobody but the master reads its registry, and nobody lists the directory of it.
@@ -32,7 +29,7 @@ pub struct RunningMaster {
     address: SocketAddr,
     listening: Listening,
     rule: Rule,
-    audit_log: Option<AuditLog>,
+    process: Process,
 }
 
 /// How it comes to lead.
@@ -46,47 +43,37 @@ enum Rule {
 
 /// Starts a master. Must be called inside a tokio runtime.
 pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
-    let listen = SocketAddr::new(options.ip, options.port);
-    let log = options.external_log_file.iter().chain(&options.own_log_file).take(1);
-    let log = log.map(|file| Attached { path: LOG.to_owned(), real: file.display().to_string() });
-    let (flags, logging) = (options.flags.clone(), options.logging.clone());
-    let audit_log = open_audit_log(options.audit_log.as_deref())?;
-    let audit =
-        Audit::new("master", audit_log.clone().map(|log| Arc::new(move |line: &str| log.push(line)) as _));
-    let local = Local { flags, logging, audit, attached: log.collect() };
+    let process = Process::open("master", LOG, &options.process)?;
     let front =
-        Arc::new(Front::new(local.clone(), options.access.clone(), options.config.authorizer.clone()));
-    let (server_limits, tls) = (options.server, options.tls.clone());
-    let (hostname, browsers) = (options.hostname.as_deref(), options.browsers.clone());
-    let browsers = browsers.with_own_names(hostname, options.advertise_ip, options.ip);
-    let bind = || Server::bind(listen).map_err(|err| MasterFault::Listen { address: listen, err });
-    let (server, rule) = match open_store(&options.registry, options.headroom)? {
+        Arc::new(Front::new(process.clone(), options.access.clone(), options.config.authorizer.clone()));
+    let process_options = options.process.clone();
+    let (server, rule) = match open_store(&options.registry, options.process.headroom)? {
         Some(store) => {
-            let server = bind()?;
+            let server = options.process.bind()?;
             let info = master_info(&options, server.address())?;
-            let term = Term::begin(&options, &local, info, store, None).await?;
+            let term = Term::begin(&options, &process, info, store, None).await?;
             front.lead(term.program.clone());
             (server, Rule::Alone(term))
         }
         None => {
             options.config.check().map_err(MasterFault::Config)?;
-            let server = bind()?;
+            let server = options.process.bind()?;
             let bound = server.address();
-            (server, elected(options, local, bound, front.clone()))
+            (server, elected(options, process.clone(), bound, front.clone()))
         }
     };
     let address = server.address();
-    let listening = server.serve(front, server_limits, browsers, tls);
+    let listening = process_options.serve(server, front);
     tracing::info!(%address, "master listening");
-    Ok(RunningMaster { address, listening, rule, audit_log })
+    Ok(RunningMaster { address, listening, rule, process })
 }
 
-fn elected(options: Options, local: Local, bound: SocketAddr, front: Arc<Front>) -> Rule {
+fn elected(options: Options, process: Process, bound: SocketAddr, front: Arc<Front>) -> Rule {
     let RegistryAt::Etcd(address) = options.registry.clone() else {
         unreachable!("only a registry in etcd is opened by an election");
     };
     let (stop, stop_asked) = watch::channel(false);
-    let reign = Candidacy { options, local, bound, front, stop: stop_asked };
+    let reign = Candidacy { options, process, bound, front, stop: stop_asked };
     // Its failure is the master's: `ended` notices, `stop` says why.
     Rule::Elected { stop, reign: tokio::spawn(reign.run(address)) }
 }
@@ -120,18 +107,9 @@ impl RunningMaster {
             }
         };
         self.listening.stop().await;
-        if let Some(log) = self.audit_log {
-            log.flush();
-        }
+        self.process.flush();
         result
     }
-}
-
-fn open_audit_log(path: Option<&Path>) -> Result<Option<AuditLog>, MasterFault> {
-    let open = |path: &Path| {
-        AuditLog::start(path).map_err(|err| MasterFault::AuditLog { path: path.to_path_buf(), err })
-    };
-    path.map(open).transpose()
 }
 
 /// None if it is opened by an election.

@@ -10,23 +10,22 @@ use std::time::Instant;
 
 use tepui_core_master::{Config, Input, Master};
 use tepui_http::{Ended, Exchanges, Renderings};
+use tepui_program::{Process, ProcessFault, disk_room, pass_ended};
 use tepui_proto::mesos::v1 as pb;
 use tepui_registry::Registry;
-use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox, pass_room};
+use tepui_runtime::{Clock, Limits, Running, RuntimeFault, entropy, mailbox, pass_room};
 use tepui_store::etcd::Leadership;
-use tepui_store::{Room, Store, StoreFault};
-use tepui_types::DiskRoom;
-use tokio::sync::{mpsc, watch};
+use tepui_store::{Store, StoreFault};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::document::ServerInfo;
 use crate::documents::Documents;
 use crate::effects::Effects;
 use crate::fault::MasterFault;
 use crate::metered::{AllocationTimes, Metered};
 use crate::metrics::Sensors;
 use crate::options::{Options, RegistryAt};
-use crate::program::{Kind, Local, Program};
+use crate::program::{Kind, Program};
 use crate::whitelist;
 
 /// File of the registry in the work directory.
@@ -50,7 +49,7 @@ impl Term {
     /// Starts the machine on what the store holds. Without a leadership nobody else could lead.
     pub async fn begin(
         options: &Options,
-        local: &Local,
+        process: &Process,
         info: pb::MasterInfo,
         store: Store,
         leadership: Option<Leadership>,
@@ -59,7 +58,7 @@ impl Term {
         let (store, records) = load(store).await?;
         let registry_fetch = fetching.elapsed();
         let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
-        let seed = entropy().map_err(MasterFault::Entropy)?;
+        let seed = entropy().map_err(ProcessFault::Entropy)?;
         let whitelist = options.whitelist.as_deref().map(read_whitelist).transpose()?;
         let config =
             Config { master_info: info, seed, whitelist: whitelist.clone(), ..options.config.clone() };
@@ -71,8 +70,8 @@ impl Term {
         let master = Master::new(config, registry, clock.now());
         let machine = Metered { master, clock, times: allocations.clone() };
         let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
-        let (exchanges, ended) = Exchanges::new(options.streams);
-        let (handle, inputs) = mailbox(options.mailbox_inputs_max);
+        let (exchanges, ended) = Exchanges::new(options.process.streams);
+        let (handle, inputs) = mailbox(options.process.mailbox_inputs_max);
         let authorizer = options.config.authorizer.clone();
         let (halting, halt) = watch::channel(None);
         let renderings = Renderings::new();
@@ -83,9 +82,9 @@ impl Term {
             renderings.clone(),
             allocations.clone(),
             halting,
-            local.audit.clone(),
+            process.audit.clone(),
         )
-        .map_err(MasterFault::Thread)?;
+        .map_err(ProcessFault::Thread)?;
         let leads = leadership.clone();
         // What a master that may have been replaced decides, nobody hears.
         let sink = move |released| {
@@ -96,13 +95,16 @@ impl Term {
         let limits = Limits { group_commit: options.registry_group_commit, ..Limits::default() };
         let running = tepui_runtime::start("master", machine, inputs, store, clock, limits, sink)?;
         let mut helpers = vec![
-            tokio::spawn(tell_closings(ended, handle.clone())),
-            tokio::spawn(pass_room(running.commits(), handle.clone(), disk_room)),
+            tokio::spawn(pass_ended(ended, handle.clone(), closed)),
+            tokio::spawn(pass_room(running.commits(), handle.clone(), |room| {
+                Input::DiskRoom(disk_room(room))
+            })),
         ];
         if let (Some(path), Some(hosts)) = (options.whitelist.clone(), whitelist) {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
         }
-        let documents = Documents { states, about: Arc::new(server_info(options)), renderings, authorizer };
+        let (process, cluster) = (process.clone(), options.cluster.clone());
+        let documents = Documents { states, process: process.clone(), cluster, renderings, authorizer };
         let sensors = Sensors {
             commits: running.commits(),
             turns: running.turns(),
@@ -112,8 +114,7 @@ impl Term {
             per_framework: options.publish_per_framework_metrics,
         };
         let exchanged = exchanges.clone();
-        let program =
-            Program { handle, exchanges: exchanged, documents, local: local.clone(), sensors, leadership };
+        let program = Program { handle, exchanges: exchanged, documents, process, sensors, leadership };
         Ok(Self { program: Arc::new(program), running, exchanges, helpers, delivery, halt })
     }
 
@@ -165,16 +166,6 @@ fn log_ignored_weights(config: &Config, registry: &Registry) {
     }
 }
 
-/// What documents contain besides the state.
-fn server_info(options: &Options) -> ServerInfo {
-    ServerInfo {
-        flags: options.flags.clone(),
-        cluster: options.cluster.clone(),
-        external_log_file: options.external_log_file.as_ref().map(|file| file.display().to_string()),
-        own_log_file: options.own_log_file.clone(),
-    }
-}
-
 /// Reading may wait for the network.
 async fn load(store: Store) -> Result<(Store, Vec<(String, Vec<u8>)>), StoreFault> {
     let loading = tokio::task::spawn_blocking(move || store.load().map(|records| (store, records)));
@@ -185,22 +176,13 @@ fn read_whitelist(path: &Path) -> Result<BTreeSet<String>, MasterFault> {
     whitelist::read(path).map_err(|err| MasterFault::Whitelist { path: path.to_path_buf(), err })
 }
 
-/// Tells the machine about streams that ended from the outside.
-async fn tell_closings(mut ended: mpsc::UnboundedReceiver<Ended<Kind>>, handle: Handle<Input>) {
-    while let Some(Ended { conn, kind }) = ended.recv().await {
-        let input = match kind {
-            Kind::Scheduler => Input::SchedulerClosed { conn },
-            Kind::Agent => Input::AgentClosed { conn },
-            Kind::Operator => Input::OperatorClosed { conn },
-        };
-        if handle.send(input).await.is_err() {
-            return;
-        }
+/// The input for an exchange that its peer ended.
+fn closed(Ended { conn, kind }: Ended<Kind>) -> Input {
+    match kind {
+        Kind::Scheduler => Input::SchedulerClosed { conn },
+        Kind::Agent => Input::AgentClosed { conn },
+        Kind::Operator => Input::OperatorClosed { conn },
     }
-}
-
-fn disk_room(room: Room) -> Input {
-    Input::DiskRoom(DiskRoom { is_short: room.is_short, available_bytes: room.available_bytes })
 }
 
 fn registry_file(registry: &RegistryAt) -> Option<PathBuf> {
@@ -217,13 +199,12 @@ pub(crate) fn master_info(options: &Options, bound: SocketAddr) -> Result<pb::Ma
     use pb::master_info::Capability;
     use pb::master_info::capability::Type;
     use tepui_fsm::Rng;
-    use tepui_http::{advertised_ip, default_hostname};
     use tepui_program::classic::API_VERSION;
 
-    let ip = options.advertise_ip.unwrap_or_else(|| advertised_ip(bound.ip()));
-    let port = u32::from(options.advertise_port.unwrap_or(bound.port()));
-    let hostname = options.hostname.clone().unwrap_or_else(|| default_hostname(ip));
-    let id = Rng::seeded(entropy().map_err(MasterFault::Entropy)?).uuid_text();
+    let advertised = options.process.advertised(bound);
+    let (ip, port) = (advertised.ip(), u32::from(advertised.port()));
+    let hostname = options.process.advertised_hostname(advertised);
+    let id = Rng::seeded(entropy().map_err(ProcessFault::Entropy)?).uuid_text();
     let address = pb::Address {
         hostname: Some(hostname.clone()),
         ip: Some(ip.to_string()),
@@ -240,11 +221,11 @@ pub(crate) fn master_info(options: &Options, bound: SocketAddr) -> Result<pb::Ma
         id,
         ip: word,
         port,
-        pid: Some(format!("master@{}", SocketAddr::new(ip, port as u16))),
+        pid: Some(format!("master@{advertised}")),
         hostname: Some(hostname),
         version: Some(API_VERSION.to_owned()),
         address: address.into(),
-        domain: options.domain.clone().into(),
+        domain: options.process.domain.clone().into(),
         capabilities: capabilities.map(|kind| Capability { r#type: Some(kind), ..Default::default() }).into(),
         ..Default::default()
     })

@@ -20,13 +20,17 @@ use tepui_proto::{recordio, wire};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::{Options, RunningMaster, run};
+use crate::{Options, ProcessOptions, RunningMaster, run};
 
 async fn start() -> RunningMaster {
     let flags = vec![("cluster".to_owned(), "demo".to_owned())];
     let browsers = tepui_http::BrowserPolicy::new(&[], true).unwrap();
     let cluster = Some("demo".to_owned());
-    let options = Options { port: 0, cluster, flags, browsers, ..Options::default() };
+    let options = Options {
+        process: ProcessOptions { flags, browsers, ..ProcessOptions::on_port(0) },
+        cluster,
+        ..Options::default()
+    };
     run(options).await.unwrap()
 }
 
@@ -375,7 +379,7 @@ async fn an_explanation_does_not_name_who_its_reader_may_not_see() {
                                   {"principals":{"type":"ANY"},"roles":{"type":"NONE"}}],
                     "view_frameworks":[{"principals":{"type":"ANY"},"users":{"values":["u"]}},
                                        {"principals":{"type":"ANY"},"users":{"type":"NONE"}}]}"#;
-    let mut options = Options { port: 0, ..Options::default() };
+    let mut options = Options { process: ProcessOptions::on_port(0), ..Options::default() };
     options.config.authorizer = crate::Authorizer::new(Some(crate::parse_acls(acls).unwrap()));
     let master = run(options).await.unwrap();
     let id_of = |subscribed: &str| -> String {
@@ -548,7 +552,7 @@ async fn garbage_on_the_link_ends_it_and_nothing_else() {
 async fn the_registry_survives_and_a_second_master_is_refused() {
     let dir = tempfile::TempDir::new().unwrap();
     let registry = crate::RegistryAt::WorkDir(dir.path().join("work"));
-    let options = Options { port: 0, registry, ..Options::default() };
+    let options = Options { process: ProcessOptions::on_port(0), registry, ..Options::default() };
     let master = run(options.clone()).await.unwrap();
     let agent = link_up(&master).await;
     let second = run(options.clone()).await.unwrap_err();
@@ -575,7 +579,13 @@ async fn a_subscriber_that_stops_reading_is_dropped_with_the_reason_and_no_other
     };
     let limits = Limits { framework_info: 16 << 20, ..Limits::default() };
     let config = Config { limits, ..Config::default() };
-    let master = run(Options { port: 0, streams, config, ..Options::default() }).await.unwrap();
+    let master = run(Options {
+        process: ProcessOptions { streams, ..ProcessOptions::on_port(0) },
+        config,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
     let subscribe = r#"{"type":"SUBSCRIBE"}"#;
     let mut stalled = Stream::subscribe(&master, "/api/v1", subscribe).await;
     let mut reading = Stream::subscribe(&master, "/api/v1", subscribe).await;

@@ -4,17 +4,15 @@ use http::StatusCode;
 use tepui_authz::Action;
 use tepui_http::{HttpError, MetricsForm, Request, Response, empty, json};
 
-use crate::endpoint::{ANY, Answering, Locality::Process, Needs, Realm, Row};
+use crate::endpoint::{ANY, Answering, Locality::Process as Everywhere, Needs, Realm, Row};
 use crate::files::{self, Attached, Verb};
 use crate::help::Help;
-use crate::logging::Logging;
 use crate::system::System;
-use crate::{Flags, classic};
+use crate::{Process, classic};
 
 /// What these endpoints are answered from.
 pub trait ProcessInfo: Send + Sync + 'static {
-    fn flags(&self) -> &Flags;
-    fn logging(&self) -> &Logging;
+    fn process(&self) -> &Process;
     fn help(&self) -> &Help;
     /// The files that the sender of the request may read, listed where that may take its time.
     fn attached(&self, request: &Request) -> impl FnOnce() -> Vec<Attached> + Send + 'static;
@@ -30,9 +28,9 @@ pub trait ProcessInfo: Send + Sync + 'static {
 pub(crate) fn own<P: ProcessInfo, C>() -> [Row<P, C>; 2] {
     [
         ("/flags", ANY, Realm::Readonly, Needs::Action(Action::ViewFlags),
-            Process(|p, r, _| ready(Ok(json(&r.query, classic::flags(p.flags()))))),
+            Everywhere(|p, r, _| ready(Ok(json(&r.query, classic::flags(&p.process().info.flags))))),
             "Flags of this program."),
-        ("/health", ANY, Realm::Open, Needs::Nothing, Process(|_, _, _| ready(Ok(empty(StatusCode::OK)))),
+        ("/health", ANY, Realm::Open, Needs::Nothing, Everywhere(|_, _, _| ready(Ok(empty(StatusCode::OK)))),
             "200 if this program is healthy."),
     ]
 }
@@ -42,35 +40,35 @@ pub(crate) fn own<P: ProcessInfo, C>() -> [Row<P, C>; 2] {
 pub(crate) fn shared<P: ProcessInfo, C>(logs: Needs) -> [Row<P, C>; 12] {
     [
         ("/version", ANY, Realm::Open, Needs::Nothing,
-            Process(|_, r, _| ready(Ok(json(&r.query, classic::version())))),
+            Everywhere(|_, r, _| ready(Ok(json(&r.query, classic::version())))),
             "Version and build information."),
-        ("/help", ANY, Realm::Open, Needs::Nothing, Process(|p, r, rest| ready(p.help().answer(&rest, &r))),
+        ("/help", ANY, Realm::Open, Needs::Nothing, Everywhere(|p, r, rest| ready(p.help().answer(&rest, &r))),
             "List of endpoints; format=json for a complete list."),
         ("/system/stats.json", ANY, Realm::Open, Needs::Nothing,
-            Process(|_, r, _| ready(Ok(json(&r.query, System::now().document())))),
+            Everywhere(|_, r, _| ready(Ok(json(&r.query, System::now().document())))),
             "Load and memory of this machine."),
         ("/metrics", ANY, Realm::Readonly, Needs::Path("/metrics/snapshot"),
-            Process(|p, r, rest| Box::pin(metrics(p, MetricsForm::Text, r, rest))),
+            Everywhere(|p, r, rest| Box::pin(metrics(p, MetricsForm::Text, r, rest))),
             "All metrics as Prometheus text."),
         ("/metrics/snapshot", ANY, Realm::Readonly, Needs::Path("/metrics/snapshot"),
-            Process(|p, r, rest| Box::pin(metrics(p, MetricsForm::Snapshot, r, rest))),
+            Everywhere(|p, r, rest| Box::pin(metrics(p, MetricsForm::Snapshot, r, rest))),
             "All metrics with v1 names, as JSON."),
         ("/logging/toggle", ANY, Realm::Readwrite, Needs::Path("/logging/toggle"),
-            Process(|p, r, _| ready(p.logging().toggle(&r))),
+            Everywhere(|p, r, _| ready(p.process().logging.toggle(&r))),
             "Sets the logging level for a duration."),
-        ("/profiler/start", ANY, Realm::Readwrite, Needs::Nothing, Process(|_, _, _| ready(profiler())),
+        ("/profiler/start", ANY, Realm::Readwrite, Needs::Nothing, Everywhere(|_, _, _| ready(profiler())),
             "Not supported: rejected with 400."),
-        ("/profiler/stop", ANY, Realm::Readwrite, Needs::Nothing, Process(|_, _, _| ready(profiler())),
+        ("/profiler/stop", ANY, Realm::Readwrite, Needs::Nothing, Everywhere(|_, _, _| ready(profiler())),
             "Not supported: rejected with 400."),
         ("/files/debug", ANY, Realm::Readonly, Needs::Path("/files/debug"),
-            Process(|p, r, _| Box::pin(read_files(p, Verb::Debug, r))),
+            Everywhere(|p, r, _| Box::pin(read_files(p, Verb::Debug, r))),
             "Which paths are shown under which names."),
-        ("/files/browse", ANY, Realm::Readonly, logs, Process(|p, r, _| Box::pin(read_files(p, Verb::Browse, r))),
+        ("/files/browse", ANY, Realm::Readonly, logs, Everywhere(|p, r, _| Box::pin(read_files(p, Verb::Browse, r))),
             "Lists the directory `path`."),
-        ("/files/read", ANY, Realm::Readonly, logs, Process(|p, r, _| Box::pin(read_files(p, Verb::Read, r))),
+        ("/files/read", ANY, Realm::Readonly, logs, Everywhere(|p, r, _| Box::pin(read_files(p, Verb::Read, r))),
             "A piece of the file path, from offset, of length bytes."),
         ("/files/download", ANY, Realm::Readonly, logs,
-            Process(|p, r, _| Box::pin(read_files(p, Verb::Download, r))),
+            Everywhere(|p, r, _| Box::pin(read_files(p, Verb::Download, r))),
             "The whole file path."),
     ]
 }

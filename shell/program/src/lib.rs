@@ -7,12 +7,18 @@
 mod acls;
 pub mod classic;
 mod common;
+pub mod document;
 mod endpoint;
+mod fault;
 pub mod files;
 mod firewall;
 mod help;
 mod leader;
 mod logging;
+pub mod metrics;
+pub mod operator;
+mod options;
+mod process;
 mod router;
 mod system;
 
@@ -21,10 +27,13 @@ pub use common::{ProcessInfo, ready};
 pub use endpoint::{
     ANY, Answering, Endpoint, GET, Handler, Locality, Methods, Needs, POST, Realm, Row, allowed,
 };
+pub use fault::ProcessFault;
 pub use firewall::Firewall;
 pub use help::Help;
 pub use leader::leader_authority;
 pub use logging::Logging;
+pub use options::ProcessOptions;
+pub use process::{Process, ServerInfo, disk_room, pass_ended};
 pub use router::Router;
 pub use system::System;
 

@@ -16,7 +16,7 @@ async fn bench() -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (handle, inputs) = mailbox(16);
     let targets = Targets::parse(&listener.local_addr().unwrap().to_string(), None).unwrap();
-    Bench { links: Links::new(handle, targets, None, None, StreamLimits::default()), listener, inputs }
+    Bench { links: Links::new(handle, targets, None, &ProcessOptions::on_port(0)), listener, inputs }
 }
 
 impl Bench {
@@ -154,7 +154,7 @@ async fn when_a_master_falls_silent_others_are_asked_who_leads() {
     let at = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
     let (handle, mut inputs) = mailbox(16);
     let targets = Targets::parse(&format!("{},{}", at(&frozen), at(&standby)), None).unwrap();
-    let mut links = Links::new(handle, targets, None, None, StreamLimits::default());
+    let mut links = Links::new(handle, targets, None, &ProcessOptions::on_port(0));
     links.silence_max = Duration::from_millis(20);
     links.connect(LinkId(1));
     let mut link = frozen.accept().await.unwrap().0;

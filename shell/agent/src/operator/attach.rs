@@ -91,7 +91,7 @@ pub(super) async fn input(
     let id = known(&state, &ContainerId::from(&*asked.container_id))?;
     let mut typing = program.containerizer.attach_input(&id).await.map_err(refusal)?;
     // The answer comes when the session is over.
-    program.audit.allow(&request.witness());
+    program.process.audit.allow(&request.witness());
     loop {
         tokio::select! {
             ended = typing.ended() => {

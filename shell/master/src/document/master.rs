@@ -4,9 +4,9 @@ use tepui_core_master::State;
 use tepui_program::classic;
 use tepui_proto::json::JsonWriter;
 
-use super::{Index, ServerInfo, agent, framework, server_info_members, time};
+use super::{DocumentInfo, Index, agent, framework, time};
 
-pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &ServerInfo) {
+pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, info: &DocumentInfo) {
     let active = state.agents.values().filter(|one| agent::is_active(one)).count();
     classic::version_members(w);
     time(w, "start_time", state.started_at);
@@ -16,7 +16,8 @@ pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &
     w.field("deactivated_slaves", &((state.agents.size() - active) as f64));
     w.field("unreachable_slaves", &(state.unreachable_agents.size() as f64));
     leader_members(w, state);
-    server_info_members(w, about);
+    w.optional_field("cluster", info.cluster.as_ref());
+    info.server.write(w);
     w.array_field("slaves", |w| {
         state.agents.values().for_each(|one| w.object(|w| agent::members(w, one, state, index)));
     });

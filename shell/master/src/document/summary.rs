@@ -8,7 +8,7 @@ use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_types::{AgentId, FrameworkId};
 
-use super::{Index, ServerInfo, agent, framework};
+use super::{DocumentInfo, Index, agent, framework};
 
 /// The states that are counted, in their order.
 const COUNTED: [TaskState; 10] = [
@@ -24,9 +24,9 @@ const COUNTED: [TaskState; 10] = [
     TaskState::TASK_UNREACHABLE,
 ];
 
-pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &ServerInfo) {
+pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, info: &DocumentInfo) {
     w.field("hostname", state.master_info.hostname.as_deref().unwrap_or_default());
-    w.optional_field("cluster", about.cluster.as_ref());
+    w.optional_field("cluster", info.cluster.as_ref());
     w.array_field("slaves", |w| {
         for one in state.agents.values() {
             let tally = state.tallies.agent(&one.id);

@@ -9,7 +9,7 @@ use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::Registry;
 use tepui_types::ConnId;
 
-use super::{Document, Page, Selection, ServerInfo};
+use super::{Document, DocumentInfo, Page, Selection};
 
 const AGENTS: usize = 4;
 const FRAMEWORKS: usize = 3;
@@ -98,7 +98,7 @@ async fn rendered(document: Document, query: &str) -> (usize, usize, usize, usiz
     let part = selection.of(&cluster());
     let tasks = part.frameworks.values().map(|framework| framework.tasks.size()).sum();
     let (rendition, pen) = Rendition::begin(false);
-    document.render(&part, &ServerInfo::default(), selection.page, pen);
+    document.render(&part, &DocumentInfo::default(), selection.page, pen);
     let text = rendition.whole().await.unwrap();
     let written = std::str::from_utf8(&text).unwrap().matches(r#""slave_id":"A"#).count();
     (part.agents.size(), part.frameworks.size(), tasks, written)
@@ -114,7 +114,7 @@ async fn statuses_say_why_if_asked() {
     ] {
         let selection = Selection::from_query(Document::Tasks, &Query::parse(query));
         let (rendition, pen) = Rendition::begin(false);
-        Document::Tasks.render(&selection.of(&cluster()), &ServerInfo::default(), selection.page, pen);
+        Document::Tasks.render(&selection.of(&cluster()), &DocumentInfo::default(), selection.page, pen);
         let text = rendition.whole().await.unwrap();
         let said = std::str::from_utf8(&text).unwrap().matches(r#""message":"why""#).count();
         assert_eq!(said, expected, "{query}");
@@ -133,7 +133,7 @@ async fn numbers_of_tasks_need_no_tasks() {
     let frameworks =
         whole.frameworks.iter().map(|(id, framework)| (id.clone(), without(framework))).collect();
     let (rendition, pen) = Rendition::begin(false);
-    Document::Summary.render(&State { frameworks, ..whole }, &ServerInfo::default(), Page::default(), pen);
+    Document::Summary.render(&State { frameworks, ..whole }, &DocumentInfo::default(), Page::default(), pen);
     let summary: Value = serde_json::from_slice(&rendition.whole().await.unwrap()).unwrap();
     let agents: Vec<String> = (0..AGENTS).map(|number| format!("A{number}")).collect();
     for framework in summary["frameworks"].as_array().unwrap() {

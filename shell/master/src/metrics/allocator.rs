@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use tepui_core_master::State;
 use tepui_http::{Group, Metrics};
+use tepui_program::metrics::timer;
 use tepui_proto::mesos::v1::quota::QuotaConfig;
 use tepui_resources::{Name, Quantities, Resources};
 
-use super::timer;
 use crate::metered::AllocationTimes;
 use crate::roles::{Amounts, Roles};
 

@@ -4,6 +4,7 @@ use tepui_authz::Action;
 use tepui_core_master::{State, cluster_status};
 use tepui_http::{HttpError, Request};
 use tepui_program::classic;
+use tepui_program::operator::flag_list;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Response as Answer, response};
@@ -23,12 +24,7 @@ pub(super) fn answer(program: &Program, kind: Type, request: &Request) -> Result
             answer.get_health = response::GetHealth { healthy: true, ..Default::default() }.into();
         }
         Type::GET_FLAGS => {
-            let flag = |(name, value): &(String, String)| pb::Flag {
-                name: name.clone(),
-                value: Some(value.clone()),
-                ..Default::default()
-            };
-            let flags = program.local.flags.iter().map(flag).collect();
+            let flags = flag_list(&program.process.info.flags);
             answer.r#type = Some(response::Type::GET_FLAGS);
             answer.get_flags = response::GetFlags { flags, ..Default::default() }.into();
         }
@@ -39,7 +35,7 @@ pub(super) fn answer(program: &Program, kind: Type, request: &Request) -> Result
         }
         Type::GET_LOGGING_LEVEL => {
             answer.r#type = Some(response::Type::GET_LOGGING_LEVEL);
-            let level = program.local.logging.level();
+            let level = program.process.logging.level();
             answer.get_logging_level = response::GetLoggingLevel { level, ..Default::default() }.into();
         }
         Type::GET_OPERATIONS => {

@@ -77,7 +77,7 @@ async fn maintenance_in_the_registry_is_for_those_who_may_see_it() {
             (1, 0),
         ),
     ] {
-        let mut options = Options { port: 0, ..Options::default() };
+        let mut options = Options { process: ProcessOptions::on_port(0), ..Options::default() };
         options.config.authorizer = crate::Authorizer::new(Some(crate::parse_acls(acls.as_bytes()).unwrap()));
         let master = run(options).await.unwrap();
         assert_eq!(post(&master, "/maintenance/schedule", "", schedule).await.status, 200);

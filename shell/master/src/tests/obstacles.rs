@@ -107,7 +107,7 @@ async fn who_holds_it_in_an_offer_and_for_how_long() {
 
 #[tokio::test]
 async fn agents_that_drain_or_cannot_be_reached() {
-    let mut options = Options { port: 0, ..Options::default() };
+    let mut options = Options { process: ProcessOptions::on_port(0), ..Options::default() };
     options.config.agent_reregister_timeout = Duration::from_millis(1);
     let master = run(options).await.unwrap();
     let agent = link_up(&master).await;

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use tepui_core_master::Config;
 
 use super::{Answer, SUBSCRIBE, Stream, ask, get, link_up, post, start};
-use crate::{Options, RegistryAt, RunningMaster, run};
+use crate::{Options, ProcessOptions, RegistryAt, RunningMaster, run};
 
 /// Lines of `METHOD path [body]`, each answered with its status, `Allow` and body.
 async fn check(master: &RunningMaster, lines: &str, expected: Expect) {
@@ -139,7 +139,8 @@ async fn every_bad_list_of_weights_is_refused_with_its_reason_and_changes_nothin
 #[tokio::test]
 async fn roles_outside_the_whitelist_are_no_content() {
     let config = Config { roles: Some(vec!["a".to_owned()]), ..Config::default() };
-    let master = run(Options { port: 0, config, ..Options::default() }).await.unwrap();
+    let master =
+        run(Options { process: ProcessOptions::on_port(0), config, ..Options::default() }).await.unwrap();
     check(
         &master,
         r#"
@@ -166,7 +167,7 @@ async fn weights_are_kept_and_the_flag_is_ignored_after_the_first_start() {
         let weights: BTreeMap<_, _> = weights.iter().map(|(role, it)| ((*role).to_owned(), *it)).collect();
         let config = Config { weights, ..Config::default() };
         Options {
-            port: 0,
+            process: ProcessOptions::on_port(0),
             registry: RegistryAt::WorkDir(folder.path().to_owned()),
             config,
             ..Options::default()

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use tepui_container::{CgroupOptions, Isolation, Launcher};
 use tepui_shell_agent::{
-    Access, AgentEnd, Authentication, Authorizer, Config, Credential, JwtKey, Options, Recover, RunningAgent,
-    parse_acls,
+    Access, AgentEnd, Authentication, Authorizer, Config, Credential, JwtKey, Logging, Options,
+    ProcessOptions, Recover, RunningAgent, parse_acls,
 };
 use tokio::signal::unix;
 
@@ -59,7 +59,7 @@ fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     access::warn_of_readable_secrets(&shown);
     super::raise_open_files();
     block_on(async {
-        let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
+        let mut agent = tepui_shell_agent::run(options(&flags, shown, logging)?).await?;
         // Before the address is announced, but not earlier: a slow start can be interrupted.
         let signals = Signals::listen()?;
         let leave = unix::signal(unix::SignalKind::user_defined1()).context("cannot wait for signals")?;
@@ -91,24 +91,29 @@ async fn serve(agent: &mut RunningAgent, mut signals: Signals, mut leave: unix::
 }
 
 /// What the agent is started with.
-fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> {
+fn options(flags: &AgentFlags, shown: Vec<(String, String)>, logging: Logging) -> Result<Options> {
     let work_dir = std::path::absolute(&flags.work_dir).context("--work_dir cannot be made absolute")?;
     let ip = flags.address.listen()?;
     let mut options = Options {
-        ip,
-        port: flags.port,
-        advertise_ip: flags.address.advertise_ip,
-        advertise_port: flags.address.advertise_port,
-        hostname: flags.address.name(ip),
         master: flags.master.clone(),
         runtime_dir: runtime_dir(flags, &work_dir)?,
         program: std::env::current_exe().context("cannot find the path of this program")?,
         resources: flags.resources.clone(),
-        external_log_file: flags.logging.external_log_file.clone(),
-        own_log_file: flags.logging.own_file("agent"),
         default_role: flags.default_role.clone(),
         attributes: flags.attributes.clone(),
-        domain: flags.domain.as_deref().map(super::domain).transpose()?,
+        process: ProcessOptions {
+            ip,
+            advertise_ip: flags.address.advertise_ip,
+            advertise_port: flags.address.advertise_port,
+            hostname: flags.address.name(ip),
+            domain: flags.domain.as_deref().map(super::domain).transpose()?,
+            external_log_file: flags.logging.external_log_file.clone(),
+            own_log_file: flags.logging.own_file("agent"),
+            audit_log: flags.audit.file(),
+            flags: shown,
+            logging,
+            ..ProcessOptions::on_port(flags.port)
+        },
         launcher: launcher(flags),
         isolation: Isolation::parse(value::list(&flags.isolation).iter().map(String::as_str))
             .with_context(|| format!("--isolation={} cannot be used", flags.isolation))?,
@@ -126,23 +131,21 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         fetcher_cache_size_bytes: flags.fetcher_cache_size,
         fetcher_stall_timeout: flags.fetcher_stall_timeout,
         fetcher_sandbox_bytes_max: flags.fetcher_max_size,
-        audit_log: flags.audit.file(),
         frameworks_home: (!flags.frameworks_home.is_empty()).then(|| flags.frameworks_home.clone().into()),
         images: flags.images.options(&work_dir)?,
         image_gc: flags.images.gc()?,
         docker_volumes: flags.images.docker_volumes()?,
         disk_watch_interval: flags.disk_watch_interval,
-        headroom: flags.disk.headroom()?,
-        flags: shown,
         work_dir,
         access: access(flags)?,
-        tls: flags.tls.load()?,
-        etcd_tls: flags.etcd.load(&flags.master, &flags.tls)?,
         credential: credential(flags)?,
         ..Options::default()
     };
     flags.tls.check_address(ip, options.access.authenticates_all_realms())?;
-    options.browsers = flags.browsers.policy()?;
+    options.process.headroom = flags.disk.headroom()?;
+    options.process.tls = flags.tls.load()?;
+    options.process.etcd_tls = flags.etcd.load(&flags.master, &flags.tls)?;
+    options.process.browsers = flags.browsers.policy()?;
     (options.mesos, options.docker) = flags.docker.options(flags.images.logins()?)?;
     configure(flags, &mut options.config)?;
     Ok(options)

@@ -1,7 +1,6 @@
 //! `tepui dev`: a cluster in one process with a temporary directory. Agents that exit are restarted, as by a process
 //! supervisor: a master shuts an agent down when maintenance of its machine starts.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use tepui_container::{CgroupOptions, isolation_of_host};
 use tepui_shell_agent::{AgentEnd, RunningAgent};
-use tepui_shell_master::{Logging, RegistryAt};
+use tepui_shell_master::{Logging, ProcessOptions, RegistryAt};
 use tokio::sync::watch;
 
 use super::{Signals, block_on};
@@ -62,12 +61,9 @@ impl Dev {
         // From here on, so that an early Ctrl-C also shuts down cleanly.
         let mut signals = Signals::listen()?;
         let options = tepui_shell_master::Options {
-            port: self.port,
+            process: self.process_options(self.port, &logging),
             registry: RegistryAt::WorkDir(folder.join("master")),
             cluster: Some("dev".to_string()),
-            logging: logging.clone(),
-            external_log_file: self.logging.external_log_file.clone(),
-            own_log_file: self.logging().own_file("dev"),
             ..Default::default()
         };
         let master = tepui_shell_master::run(options).await.with_context(|| self.port_hint())?;
@@ -76,9 +72,7 @@ impl Dev {
         let mut agents = Vec::new();
         for index in 0..self.agents {
             let options = tepui_shell_agent::Options {
-                logging: logging.clone(),
-                external_log_file: self.logging.external_log_file.clone(),
-                own_log_file: self.logging().own_file("dev"),
+                process: self.process_options(0, &logging),
                 ..self.agent_options(folder, index, &address)?
             };
             let agent = tepui_shell_agent::run(options.clone()).await;
@@ -106,11 +100,18 @@ impl Dev {
         results.into_iter().collect()
     }
 
+    fn process_options(&self, port: u16, logging: &Logging) -> ProcessOptions {
+        ProcessOptions {
+            logging: logging.clone(),
+            external_log_file: self.logging.external_log_file.clone(),
+            own_log_file: self.logging().own_file("dev"),
+            ..ProcessOptions::on_port(port)
+        }
+    }
+
     fn agent_options(&self, folder: &Path, index: u32, master: &str) -> Result<tepui_shell_agent::Options> {
         let work_dir = folder.join(format!("agent-{index}"));
         let mut options = tepui_shell_agent::Options {
-            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 0,
             master: master.to_string(),
             runtime_dir: work_dir.join("run"),
             program: std::env::current_exe().context("cannot find the path of this program")?,
@@ -155,11 +156,11 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 /// Restarts an agent whenever it exits, until the cluster stops.
 async fn supervise(
     mut agent: RunningAgent,
-    options: tepui_shell_agent::Options,
+    mut options: tepui_shell_agent::Options,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<()> {
     // Keep the port, which clients already use.
-    let options = tepui_shell_agent::Options { port: agent.address().port(), ..options };
+    options.process.port = agent.address().port();
     loop {
         let end = tokio::select! {
             end = agent.ended() => end,

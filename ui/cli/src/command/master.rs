@@ -1,13 +1,14 @@
 //! `tepui master`: starts a master from its flags and runs it until a signal.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use tepui_shell_master::{
-    Access, Authorizer, Config, EtcdAddress, Options, RegistryAt, RunningMaster, Sorter, Throttle,
-    parse_acls, raise_open_files,
+    Access, Authorizer, Config, EtcdAddress, Logging, Options, ProcessOptions, RegistryAt, RunningMaster,
+    Sorter, Throttle, parse_acls, raise_open_files,
 };
 
 use super::{Signals, block_on};
@@ -24,7 +25,7 @@ pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode>
     // Every agent, framework and reader is a connection; a master starts no other programs that would inherit it.
     raise_open_files();
     block_on(async {
-        let mut master = tepui_shell_master::run(Options { logging, ..options(&flags, shown)? }).await?;
+        let mut master = tepui_shell_master::run(options(&flags, shown, logging)?).await?;
         // Before the address is announced, but not earlier: a slow start can be interrupted.
         let mut signals = Signals::listen()?;
         let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
@@ -44,33 +45,22 @@ async fn serve(master: &mut RunningMaster, signals: &mut Signals) {
 }
 
 /// What the master is started with.
-fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options> {
+fn options(flags: &MasterFlags, shown: Vec<(String, String)>, logging: Logging) -> Result<Options> {
     let ip = flags.address.listen()?;
     let mut options = Options {
-        ip,
-        port: flags.port,
-        advertise_ip: flags.address.advertise_ip,
-        advertise_port: flags.address.advertise_port,
-        hostname: flags.address.name(ip),
         registry: registry(flags)?,
-        etcd_tls: flags.etcd.load(&flags.registry, &flags.tls)?,
+        process: ProcessOptions { flags: shown, logging, ..process_options(flags, ip)? },
         registry_group_commit: flags.registry_group_commit,
-        headroom: flags.disk.headroom()?,
         leader_lease: flags.leader_lease,
         cluster: flags.cluster.clone(),
-        domain: flags.domain.as_deref().map(super::domain).transpose()?,
         whitelist: flags.whitelist.as_deref().and_then(whitelist),
-        external_log_file: flags.logging.external_log_file.clone(),
-        own_log_file: flags.logging.own_file("master"),
-        audit_log: flags.audit.file(),
-        flags: shown,
         publish_per_framework_metrics: flags.publish_per_framework_metrics,
         ..Options::default()
     };
     options.access = access(flags)?;
     flags.tls.check_address(ip, options.access.authenticates_all_realms())?;
-    options.tls = flags.tls.load()?;
-    options.browsers = flags.browsers.policy()?;
+    options.process.tls = flags.tls.load()?;
+    options.process.browsers = flags.browsers.policy()?;
     let config = &mut options.config;
     if let Some(text) = &flags.acls {
         let acls =
@@ -111,6 +101,22 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.registry_gc_interval = flags.registry_gc_interval;
     bound(flags, config);
     Ok(options)
+}
+
+fn process_options(flags: &MasterFlags, ip: IpAddr) -> Result<ProcessOptions> {
+    Ok(ProcessOptions {
+        ip,
+        advertise_ip: flags.address.advertise_ip,
+        advertise_port: flags.address.advertise_port,
+        hostname: flags.address.name(ip),
+        etcd_tls: flags.etcd.load(&flags.registry, &flags.tls)?,
+        headroom: flags.disk.headroom()?,
+        domain: flags.domain.as_deref().map(super::domain).transpose()?,
+        external_log_file: flags.logging.external_log_file.clone(),
+        own_log_file: flags.logging.own_file("master"),
+        audit_log: flags.audit.file(),
+        ..ProcessOptions::on_port(flags.port)
+    })
 }
 
 /// How much the master remembers.
@@ -216,7 +222,7 @@ mod tests {
             "--allocation_slack_opt_out=web,ops",
         ];
         let line = Line::parse_from(["master"].into_iter().chain(flags));
-        let config = options(&line.flags, Vec::new()).unwrap().config;
+        let config = options(&line.flags, Vec::new(), Logging::default()).unwrap().config;
         assert_eq!(config.offer_timeout, Some(Duration::from_secs(5)));
         assert_eq!(config.allocation_interval, Duration::from_millis(50));
         assert_eq!(config.min_allocatable_resources, "cpus:1|mem:64");
@@ -226,7 +232,7 @@ mod tests {
         assert_eq!(config.allocation_slack_opt_out, ["web", "ops"]);
 
         let line = Line::parse_from(["master", "--registry=in_memory", "--ip=127.0.0.1"]);
-        let config = options(&line.flags, Vec::new()).unwrap().config;
+        let config = options(&line.flags, Vec::new(), Logging::default()).unwrap().config;
         assert!(config.allocation_slack && config.filter_gpu_resources && config.offer_timeout.is_none());
     }
 }
