@@ -42,7 +42,7 @@ fn a_skip_for_a_required_facility_fails() {
 }
 
 #[test]
-fn held_ports_are_given_to_nobody_else() {
+fn port_is_held_by_one_process_at_a_time() {
     let ports: Vec<Port> = (0..100).map(|_| Port::take()).collect();
     let numbers: std::collections::BTreeSet<u16> = ports.iter().map(Port::number).collect();
     assert_eq!(numbers.len(), ports.len());
