@@ -77,11 +77,6 @@ pub fn run_with_audits_every(seed: u64, turns: u64) -> Report {
     play(Source::seeded(seed), Sabotage::None, Trace::Off, turns)
 }
 
-/// Whether a seed has a service scheduler.
-pub fn has_service(seed: u64) -> bool {
-    framework::service::Service::is_drawn(&Source::seeded(seed))
-}
-
 /// Plays one seed and writes down its history.
 pub fn record(seed: u64, sabotage: Sabotage) -> (Report, History) {
     let source = Source::recording(seed);

@@ -6,15 +6,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tepui_sim::{
-    Counts, History, REGRESSIONS, Report, Sabotage, Trace, has_service, record, replay, run,
-    run_with_audits_every, shrink,
+    Counts, History, REGRESSIONS, Report, Sabotage, Trace, record, replay, run, run_with_audits_every, shrink,
 };
 
 /// The cores allocate much and briefly.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str = "usage: tepui-sim --seed S [--trace | --record FILE] | --replay FILE [--trace] | --seeds N [--from F] [--jobs N] [--audit_every N] [--skip_services]
+const USAGE: &str = "usage: tepui-sim --seed S [--trace | --record FILE] | --replay FILE [--trace] | --seeds N [--from F] [--jobs N] [--audit_every N]
 
   --seed S       Play one seed
   --record FILE  Write the history of that seed to FILE; if it fails, only the part that shows the failure
@@ -24,8 +23,6 @@ const USAGE: &str = "usage: tepui-sim --seed S [--trace | --record FILE] | --rep
   --jobs N       Threads that play [default: one for each processor]
   --audit_every N
                  Compare the books of the master with a walk over them after every N of its turns [default: 1]
-  --skip_services
-                 Leave out seeds with a service scheduler, of which some show known faults (docs/gaps.md)
   --trace        Print every event";
 
 fn main() -> ExitCode {
@@ -35,9 +32,8 @@ fn main() -> ExitCode {
         Options { seed: Some(seed), record: Some(file), .. } => write_history(seed, &file),
         Options { seed: Some(seed), .. } => show(&format!("seed {seed}"), &run(seed, Sabotage::None, trace)),
         Options { replay: Some(file), .. } => play_history(&file, trace),
-        Options { seeds: Some(count), from, jobs, audit_every, skip_services, .. } => {
-            let seeds = (from..from + count).filter(|seed| !(skip_services && has_service(*seed)));
-            many(seeds, jobs, audit_every)
+        Options { seeds: Some(count), from, jobs, audit_every, .. } => {
+            many(from..from + count, jobs, audit_every)
         }
         Options { .. } => usage(),
     }
@@ -58,7 +54,6 @@ struct Options {
     from: u64,
     jobs: Option<usize>,
     audit_every: Option<u64>,
-    skip_services: bool,
 }
 
 impl Options {
@@ -73,7 +68,6 @@ impl Options {
                 "--seeds" => options.seeds = Some(words.next()?.parse().ok()?),
                 "--from" => options.from = words.next()?.parse().ok()?,
                 "--jobs" => options.jobs = Some(words.next()?.parse().ok()?),
-                "--skip_services" => options.skip_services = true,
                 "--audit_every" => options.audit_every = Some(words.next()?.parse().ok()?),
                 _ => return None,
             }
