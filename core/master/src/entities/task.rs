@@ -176,19 +176,29 @@ struct Taken {
 }
 
 /// Puts a task among the live ones. Its resources are the caller's business.
-pub(crate) fn add(master: &mut Master, task: Task, out: &mut Out) {
+pub(crate) fn add(master: &mut Master, mut task: Task, out: &mut Out) {
     master.notify(|| notice::task_added(&task), out);
     stand(master, &task.framework_id, &task.agent_id);
+    let Some(framework) = master.framework_mut(&task.framework_id) else { return };
+    share(framework, &mut task);
+    remember_sharing(framework, &task);
+    let replaced = framework.tasks.get(&task.id).map_or(0, |old| old.bytes);
+    framework.task_bytes = framework.task_bytes + task.bytes - replaced;
+    let task = Arc::new(task);
+    framework.tasks.insert_mut(task.id.clone(), task.clone());
+    moved(master, &task, Standing::Nowhere, Standing::Live(task.state()));
     if let Some(agent) = master.agent_mut(&task.agent_id) {
         agent.tasks.insert_mut((task.framework_id.clone(), task.id.clone()));
     }
-    if let Some(framework) = master.framework_mut(&task.framework_id) {
-        remember_sharing(framework, &task);
-        let replaced = framework.tasks.get(&task.id).map_or(0, |old| old.bytes);
-        framework.task_bytes = framework.task_bytes + task.bytes - replaced;
-        let task = Arc::new(task);
-        framework.tasks.insert_mut(task.id.clone(), task.clone());
-        moved(master, &task, Standing::Nowhere, Standing::Live(task.state()));
+}
+
+/// Many tasks of a framework are alike: its id and equal resources are in memory once, not with every task.
+fn share(framework: &Framework, task: &mut Task) {
+    task.framework_id = framework.id.clone();
+    if let Some((_, other)) = framework.tasks.last()
+        && other.resources == task.resources
+    {
+        task.resources = other.resources.clone();
     }
 }
 
