@@ -24,13 +24,15 @@ pub use agent::Agent;
 pub use handlers::recover::RecoverError;
 pub use interface::config::{Config, Recover};
 pub use interface::effect::Effect;
-pub use interface::input::{Caller, Input};
+pub use interface::input::{Caller, Input, Peer, Principal, Sender};
 pub use interface::record::Record;
+pub use rules::authorization::{authorize_operator, container_of, executor_claims, needs_known_user};
 pub use state::tables::{
     Estimator, Eviction, HistoryEntry, LinkId, Load, MachineMemory, MemoryUse, QosController, SandboxUse,
     Used,
 };
 pub use state::transition::{Disconnection, TaskUpdate, Transition};
+pub use state::visible::Look;
 pub use state::volumes::volume_path;
 pub use state::{
     Cause, Completion, Container, ContainerStage, Counters, Delivery, Drain, Executor, ExecutorPhase,

@@ -27,9 +27,9 @@ impl Fsm for Agent {
                 }
             }
             Input::LinkDown { link, reason } => link::down(self, now, link, reason, out),
-            Input::Executor { conn, call } => executor::call(self, now, conn, *call, out),
+            Input::Executor { conn, sender, call } => executor::call(self, now, (conn, sender), *call, out),
             Input::ExecutorClosed { conn } => executor::closed(self, conn, out),
-            Input::Operator { conn, caller, call } => operator::call(self, conn, caller, *call, out),
+            Input::Operator { conn, sender, call } => operator::call(self, conn, &sender, *call, out),
             Input::OperatorClosed { conn } => operator::closed(self, conn, out),
             Input::Container(event) => containers::event(self, now, event, out),
             Input::Unregister => master::unregister(self, now, out),

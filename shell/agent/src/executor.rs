@@ -5,6 +5,7 @@ use tepui_http::{Encoding, HttpError, Request, Response, accepts, read_call};
 use tepui_proto::mesos::v1::executor::Call;
 use tepui_proto::mesos::v1::executor::call::Type;
 
+use crate::access::sender;
 use crate::audit;
 use crate::program::{Kind, Program, stopping};
 
@@ -16,10 +17,8 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         // The others have no body to be accepted.
         _ => Encoding::Json,
     };
-    let principal = request.principal.as_ref();
-    program.access.check_executor(&program.state(), principal, &call.framework_id, &call.executor_id)?;
     let exchange = program.exchanges.begin(Kind::Executor, encoding, &request);
-    let input = Input::Executor { conn: exchange.conn, call: Box::new(call) };
+    let input = Input::Executor { conn: exchange.conn, sender: sender(&request), call: Box::new(call) };
     program.handle.send(input).await.map_err(stopping)?;
     Ok(exchange.answered().await)
 }

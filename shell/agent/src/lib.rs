@@ -31,7 +31,6 @@ mod run;
 mod samples;
 mod statistics;
 mod target;
-mod visible;
 
 pub use access::Access;
 pub use detect::share_of_machine;

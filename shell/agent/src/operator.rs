@@ -5,7 +5,7 @@ mod shape;
 
 use http::StatusCode;
 use tepui_authz::Action;
-use tepui_core_agent::{Caller, Input, State};
+use tepui_core_agent::{Input, Sender};
 use tepui_http::{Encoding, HttpError, Request, Response, accepts_stream, message, read_call, streamed_body};
 use tepui_program::files;
 use tepui_program::operator::set_logging_level;
@@ -13,10 +13,8 @@ use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
-use crate::access::Access;
 use crate::audit;
 use crate::image_gc;
-use crate::peer::{self, Peer};
 use crate::program::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -34,7 +32,8 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     {
         return Err(no_stream(kind));
     }
-    let caller = authorize(program, &state, &request, &call).await?;
+    audit::note_operator(&request, &call);
+    let sender = program.access.sender(&state, &request, &call);
     match kind {
         Type::UNKNOWN => Err(HttpError::plain(StatusCode::NOT_IMPLEMENTED)),
         Type::GET_FLAGS => {
@@ -69,9 +68,9 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
         | Type::MARK_RESOURCE_PROVIDER_GONE => Err(HttpError::not_implemented(kind.proto_name())),
         Type::LAUNCH_NESTED_CONTAINER_SESSION => {
-            attach::launch_session(program, &request, (caller, call), form).await
+            attach::launch_session(program, &request, (sender, call), form).await
         }
-        Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &state, &call, form).await,
+        Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &state, (sender, call), form).await,
         Type::ATTACH_CONTAINER_INPUT => Err(HttpError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "Expecting 'Content-Type' to be application/recordio for ATTACH_CONTAINER_INPUT call",
@@ -83,29 +82,8 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::LAUNCH_CONTAINER
         | Type::WAIT_CONTAINER
         | Type::KILL_CONTAINER
-        | Type::REMOVE_CONTAINER => submit(program, &request, (caller, call), encoding).await,
+        | Type::REMOVE_CONTAINER => submit(program, &request, (sender, call), encoding).await,
     }
-}
-
-/// Whether a call about a container may be made, and on whose behalf it is. Notes it for the audit log.
-async fn authorize(
-    program: &Program,
-    state: &State,
-    request: &Request,
-    call: &Call,
-) -> Result<Caller, HttpError> {
-    audit::note_operator(request, call);
-    if program.access.readwrite || !Access::is_for_known_users(call) {
-        return program.access.check_container(state, request, call);
-    }
-    // Nobody is authenticated: processes of this machine are known by their user, and the network is trusted.
-    let peer = peer::find(request.peer, request.local);
-    if let Peer::Local(uid) = peer {
-        request.note_uid(uid);
-    }
-    let caller = program.access.check_peer(state, call, peer)?;
-    program.access.check_container(state, request, call)?;
-    Ok(caller)
 }
 
 /// The answer to this call is no stream.
@@ -118,11 +96,11 @@ fn no_stream(kind: Type) -> HttpError {
 async fn submit(
     program: &Program,
     request: &Request,
-    (caller, call): (Caller, Call),
+    (sender, call): (Sender, Call),
     encoding: Encoding,
 ) -> Result<Response, HttpError> {
     let exchange = program.exchanges.begin(Kind::Operator, encoding, request);
-    let input = Input::Operator { conn: exchange.conn, caller, call: Box::new(call) };
+    let input = Input::Operator { conn: exchange.conn, sender, call: Box::new(call) };
     program.handle.send(input).await.map_err(stopping)?;
     Ok(exchange.answered().await)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tepui_authz::{Action, Subject};
 use tepui_container::Containerizer;
-use tepui_core_agent::{Input, State};
+use tepui_core_agent::{Input, Look, State};
 use tepui_http::subject;
 use tepui_http::{
     Encoding, Exchanges, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response,
@@ -25,7 +25,6 @@ use crate::access::Access;
 use crate::image_gc::ImageGc;
 use crate::read::{self, Sources};
 use crate::statistics::{self, Measuring, View};
-use crate::visible::{Look, visible};
 use crate::{attached, document, metrics};
 
 /// The API that an exchange belongs to.
@@ -64,7 +63,7 @@ impl Program {
 
     /// The part of the state that the sender of the request may view.
     pub fn seen_by(&self, request: &Request, look: Look) -> Arc<State> {
-        visible(&self.state(), &self.access.authorizer, request.subject(), look)
+        self.state().visible_to(&self.access.authorizer, request.subject(), look)
     }
 
     /// The files that who sent the request may read.
@@ -92,7 +91,7 @@ impl Program {
         self.renderings.get((gzip, viewer), arrived.version, gzip, move |pen: Pen| {
             let state = states.borrow().clone();
             pen.set_version(state.version);
-            let seen = visible(&state, &authorizer, subject(reader.as_ref()), Look::Everything);
+            let seen = state.visible_to(&authorizer, subject(reader.as_ref()), Look::Everything);
             write_json(pen, |w| document::state(w, &seen, &info, &pid));
         })
     }

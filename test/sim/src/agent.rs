@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tepui_core_agent::{Agent, Caller, Config, Effect, Input, LinkId, Recover};
+use tepui_core_agent::{Agent, Config, Effect, Input, LinkId, Peer, Recover, Sender};
 use tepui_fsm::Item;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{Answer, ConnId, ContainerEvent};
@@ -195,11 +195,12 @@ pub(crate) fn input(world: &mut World, index: usize, input: Input) {
 pub(crate) fn on_event(world: &mut World, index: usize, conn: ConnId, message: Message) {
     match message {
         Message::ExecutorCall { exchange, call } => {
-            input(world, index, Input::Executor { conn: exchange, call });
+            input(world, index, Input::Executor { conn: exchange, sender: Sender::default(), call });
         }
         Message::ContainerCall(call) => {
             world.checks.observe(&Fact::CallHeard { conn, call: &call });
-            input(world, index, Input::Operator { conn, caller: Caller::Executor, call });
+            let sender = Sender { peer: Some(Peer::Executor), ..Sender::default() };
+            input(world, index, Input::Operator { conn, sender, call });
         }
         _ => (),
     }

@@ -197,7 +197,7 @@ pub(crate) fn agent_input(input: &agent::Input) -> Option<String> {
         agent::Input::LinkUp { link } => format!("link {} up", link.0),
         agent::Input::LinkEvent { event, .. } => link_event(event),
         agent::Input::LinkDown { link, reason } => format!("link {} down: {reason}", link.0),
-        agent::Input::Executor { conn, call } => format!("#{} {}", conn.0, executor_call(call)),
+        agent::Input::Executor { conn, call, .. } => format!("#{} {}", conn.0, executor_call(call)),
         agent::Input::ExecutorClosed { conn } => format!("#{} executor closed", conn.0),
         agent::Input::Operator { conn, call, .. } => format!("#{} {}", conn.0, word(call.r#type)),
         agent::Input::OperatorClosed { conn } => format!("#{} caller closed", conn.0),

@@ -1,8 +1,11 @@
 //! What the agent can hear.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use tepui_authz::Subject;
 use tepui_proto::mesos::v1::{agent, executor};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{ConnId, ContainerEvent, DiskRoom};
@@ -16,6 +19,45 @@ pub enum Caller {
     Operator,
     /// An executor, about containers of its own: as users that its framework may use.
     Executor,
+}
+
+/// The sender of a call, as far as the shell found out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sender {
+    /// None where nobody is authenticated.
+    pub principal: Option<Principal>,
+    /// Determined only where nobody is authenticated, for calls that need a known user.
+    pub peer: Option<Peer>,
+}
+
+/// An authenticated sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// None if there are claims only, as of executors.
+    pub name: Option<String>,
+    pub claims: BTreeMap<String, String>,
+}
+
+/// The process that sent a call about a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// On another machine, or in another network namespace.
+    Remote,
+    /// Of root, or of the agent's own user.
+    Trusted,
+    /// Of the user of the executor around the container.
+    Executor,
+    /// Of another user, or of an unknown one.
+    Other,
+}
+
+impl Sender {
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        match &self.principal {
+            None => Subject::Anonymous,
+            Some(principal) => principal.name.as_deref().map_or(Subject::Claims, Subject::Principal),
+        }
+    }
 }
 
 /// One thing that happened outside. Bodies are already parsed; required fields are present.
@@ -34,11 +76,12 @@ pub enum Input {
     /// The link could not be opened, or ended.
     LinkDown {
         link: LinkId,
-        reason: alloc::string::String,
+        reason: String,
     },
     /// A call on /api/v1/executor. A SUBSCRIBE turns `conn` into the executor's event stream.
     Executor {
         conn: ConnId,
+        sender: Sender,
         call: Box<executor::Call>,
     },
     ExecutorClosed {
@@ -47,7 +90,7 @@ pub enum Input {
     /// A call on /api/v1 that is not answered from a snapshot: containers and other changes.
     Operator {
         conn: ConnId,
-        caller: Caller,
+        sender: Sender,
         call: Box<agent::Call>,
     },
     /// The client of a call that is not answered yet went away.

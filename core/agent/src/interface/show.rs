@@ -24,7 +24,7 @@ impl fmt::Display for Input {
             Input::LinkUp { link } => write!(f, "{link} is up"),
             Input::LinkEvent { link, event } => write!(f, "{link} -> {}", LinkEvent(event)),
             Input::LinkDown { link, reason } => write!(f, "{link} is down: {reason}"),
-            Input::Executor { conn, call } => write!(f, "conn {} -> {}", conn.0, ExecutorCall(call)),
+            Input::Executor { conn, call, .. } => write!(f, "conn {} -> {}", conn.0, ExecutorCall(call)),
             Input::ExecutorClosed { conn } => write!(f, "conn {} closed", conn.0),
             Input::Operator { conn, call, .. } => {
                 write!(f, "conn {} -> {:?}", conn.0, call.r#type.unwrap_or_default())

@@ -1,5 +1,6 @@
-//! Rules over the state: limits, users, history, garbage collection, eviction; no rule starts or ends an executor.
+//! Rules over the state: authorization, limits, users, history, garbage collection, eviction; no rule starts or ends an executor.
 
+pub(crate) mod authorization;
 pub(crate) mod checkpoint;
 pub(crate) mod disk_pressure;
 pub(crate) mod drain;

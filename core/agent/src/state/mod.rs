@@ -10,6 +10,7 @@ pub(crate) mod paths;
 pub(crate) mod tables;
 mod task_stage;
 pub(crate) mod transition;
+pub(crate) mod visible;
 pub(crate) mod volumes;
 
 use alloc::collections::BTreeMap;
@@ -219,6 +220,14 @@ impl State {
 
     pub fn task(&self, framework: &FrameworkId, executor: &ExecutorId, task: &TaskId) -> Option<&Task> {
         self.executor(framework, executor)?.tasks.get(task).map(|task| &**task)
+    }
+
+    /// The executor whose container this is.
+    pub fn executor_in(&self, id: &ContainerId) -> Option<(&Framework, &Executor)> {
+        let frameworks = self.frameworks.values();
+        let mut executors = frameworks
+            .flat_map(|framework| framework.executors.values().map(move |one| (&**framework, &**one)));
+        executors.find(|(_, executor)| executor.container_id == *id)
     }
 
     /// The executor that has this task.

@@ -22,7 +22,8 @@ use tepui_types::{
 };
 
 use crate::{
-    Agent, Caller, Config, Effect, Eviction, Input, LinkId, Load, MachineMemory, MemoryUse, SandboxUse, Used,
+    Agent, Config, Effect, Eviction, Input, LinkId, Load, MachineMemory, MemoryUse, Peer, SandboxUse, Sender,
+    Used,
 };
 
 use words::*;
@@ -480,8 +481,9 @@ impl World {
             _ => call.r#type = Some(call::Type::ATTACH_CONTAINER_OUTPUT),
         }
         self.conn += 1;
-        let caller = if options.contains(&"by=executor") { Caller::Executor } else { Caller::Operator };
-        self.input(Input::Operator { conn: ConnId(self.conn), caller, call: call.into() });
+        let peer = options.contains(&"by=executor").then_some(Peer::Executor);
+        let sender = Sender { peer, ..Sender::default() };
+        self.input(Input::Operator { conn: ConnId(self.conn), sender, call: call.into() });
     }
 
     /// `C1.a.b`: what is called `b` in what is called `a` in the executor's container C1.
@@ -852,7 +854,8 @@ impl World {
 
     fn request(&mut self, call: executor_api::Call) {
         self.conn += 1;
-        self.input(Input::Executor { conn: ConnId(self.conn), call: call.into() });
+        let sender = Sender::default();
+        self.input(Input::Executor { conn: ConnId(self.conn), sender, call: call.into() });
     }
 
     fn container_of(&self, executor: &str) -> ContainerId {

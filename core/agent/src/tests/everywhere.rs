@@ -18,7 +18,7 @@ use tepui_types::{
 };
 
 use super::driver::World;
-use crate::{Agent, Config, Effect, Input, LinkId};
+use crate::{Agent, Config, Effect, Input, LinkId, Sender};
 
 /// Things said before a run counts as stuck.
 const ROUNDS_MAX: usize = 400;
@@ -266,7 +266,7 @@ impl Play {
     fn request(&mut self, call: executor_api::Call) -> ConnId {
         self.conns += 1;
         let conn = ConnId(self.conns);
-        self.inputs.push_back(Input::Executor { conn, call: call.into() });
+        self.inputs.push_back(Input::Executor { conn, sender: Sender::default(), call: call.into() });
         conn
     }
 

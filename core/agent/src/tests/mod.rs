@@ -1,5 +1,6 @@
 //! Scripts: what happens to an agent, line by line, and everything it records (`=`) and makes visible.
 
+mod authorization;
 mod chaos;
 mod details;
 mod disk_pressure;

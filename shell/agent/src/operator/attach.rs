@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use tepui_container::{AttachFault, Input as Typing, Output, Piece};
-use tepui_core_agent::{Caller, Input, State};
+use tepui_core_agent::{Input, Sender, State};
 use tepui_http::{Body, ChunkSender, Encoding, HttpError, Request, Response, StreamForm, empty, parse_call};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -20,6 +20,7 @@ use tepui_proto::recordio::{self, Decoder};
 use tepui_runtime::Handle;
 use tepui_types::{ConnId, ContainerId};
 
+use crate::audit;
 use crate::program::{Kind, Program, stopping};
 
 /// The largest record of typed input.
@@ -32,13 +33,13 @@ const FIRST_RECORD_SECS_MAX: u64 = 60;
 pub(super) async fn launch_session(
     program: &Program,
     request: &Request,
-    (caller, call): (Caller, Call),
+    (sender, call): (Sender, Call),
     form: StreamForm,
 ) -> Result<Response, HttpError> {
     let id = ContainerId::from(&*call.launch_nested_container_session.container_id);
     let exchange = program.exchanges.begin(Kind::Operator, form.encoding, request);
     let session = Session { conn: exchange.conn, handle: program.handle.clone() };
-    let input = Input::Operator { conn: exchange.conn, caller, call: Box::new(call) };
+    let input = Input::Operator { conn: exchange.conn, sender, call: Box::new(call) };
     program.handle.send(input).await.map_err(stopping)?;
     let answer = exchange.answered().await;
     if answer.status() != StatusCode::OK {
@@ -52,9 +53,10 @@ pub(super) async fn launch_session(
 pub(super) async fn output(
     program: &Program,
     state: &State,
-    call: &Call,
+    (sender, call): (Sender, Call),
     form: StreamForm,
 ) -> Result<Response, HttpError> {
+    program.access.authorize(state, &sender, &call)?;
     let id = known(state, &ContainerId::from(&*call.attach_container_output.container_id))?;
     let output = program.containerizer.attach_output(&id).await.map_err(refusal)?;
     Ok(stream(program, output, form, None))
@@ -87,7 +89,8 @@ pub(super) async fn input(
         return Err(invalid("Expecting 'attach_container_input.container_id' to be present"));
     }
     let state = program.state();
-    super::authorize(program, &state, &request, &call).await?;
+    audit::note_operator(&request, &call);
+    program.access.authorize(&state, &program.access.sender(&state, &request, &call), &call)?;
     let id = known(&state, &ContainerId::from(&*asked.container_id))?;
     let mut typing = program.containerizer.attach_input(&id).await.map_err(refusal)?;
     // The answer comes when the session is over.

@@ -56,7 +56,7 @@ fn nothing_is_measured_that_is_not_asked_for() {
         ("show_nested=true", &["a", "b", "c"]),
         ("show_nested=true&container_id=CONTAINER", &["b"]),
     ] {
-        let selection = Selection::from_query(&Query::parse(&query.replace("CONTAINER", &container("b"))));
+        let selection = Selection::from_query(&Query::parse(query.replace("CONTAINER", &container("b"))));
         let measuring = Measuring { meter: Looked::default(), work_dir: "/w".into() };
         document(View::Containers, &measuring, &selection.expect("a fine query").of(&state));
         let expected: BTreeSet<ContainerId> =

@@ -132,7 +132,7 @@ fn reading_follows_the_query() {
     let bench = bench();
     let path = format!("{}/stdout", bench.sandbox());
     let get = |query: &str| {
-        let query = Query::parse(&format!("path={path}&{query}"));
+        let query = Query::parse(format!("path={path}&{query}"));
         match read_document(&bench.attached, &query).map(Response::into_body) {
             Ok(Body::Bytes(bytes)) => String::from_utf8(bytes.to_vec()).unwrap(),
             Ok(_) => "no bytes".to_owned(),

@@ -12,6 +12,8 @@ use tepui_proto::mesos::v1::executor::{Call, call};
 use tepui_types::{Answer, ConnId, ExecutorId, FrameworkId, Rejection, Status};
 
 use crate::agent::{Agent, Out};
+use crate::interface::input::Sender;
+use crate::rules::authorization;
 use crate::state::tables::Timer;
 use crate::state::transition::Transition;
 use crate::state::{ExecutorEvent, ExecutorPhase, Phase};
@@ -22,8 +24,9 @@ pub(crate) use update::{ended, examined};
 
 const RECOVERING: &str = "Agent has not finished recovery";
 
-pub(crate) fn call(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &mut Out) {
-    if let Err(refusal) = check(agent, &call) {
+pub(crate) fn call(agent: &mut Agent, now: Now, (conn, sender): (ConnId, Sender), call: Call, out: &mut Out) {
+    let checked = authorization::executor(&agent.state, &sender, &call).and_then(|()| check(agent, &call));
+    if let Err(refusal) = checked {
         return agent.answer(conn, refusal.into(), out);
     }
     let framework = FrameworkId::from(&*call.framework_id);

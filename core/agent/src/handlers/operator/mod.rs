@@ -20,6 +20,8 @@ use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, Rejection, Status, T
 
 use crate::agent::{Agent, Out};
 use crate::entities::lifecycle;
+use crate::interface::input::Sender;
+use crate::rules::authorization::authorize_operator;
 use crate::rules::checkpoint::termination_to;
 use crate::rules::gc;
 use crate::rules::nested::{answer_all, forget, forget_below, is_recorded};
@@ -34,7 +36,11 @@ const CONTAINER_DEPTH_MAX: usize = 16;
 /// Sessions that ended by themselves are remembered, with their sandboxes, for those who ask how; not more of them.
 const ENDED_SESSIONS_KEPT_MAX: usize = 100;
 
-pub(crate) fn call(agent: &mut Agent, conn: ConnId, caller: Caller, call: Call, out: &mut Out) {
+pub(crate) fn call(agent: &mut Agent, conn: ConnId, sender: &Sender, call: Call, out: &mut Out) {
+    let caller = match authorize_operator(&agent.state, &agent.config.authorizer, sender, &call) {
+        Ok(caller) => caller,
+        Err(rejection) => return agent.answer(conn, rejection.into(), out),
+    };
     match agent.state.phase {
         Phase::Recovering | Phase::Reconnecting => {
             let message = "Agent has not finished recovery";

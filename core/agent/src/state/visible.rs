@@ -1,15 +1,14 @@
 //! The agent's state as one principal may see it: what is not to be seen is simply not there.
 
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 use tepui_authz::{Action, Authorizer, Subject};
-use tepui_core_agent::{Container, Executor, Framework, State, Task};
 
-use crate::access::find_executor;
+use super::{Container, Executor, Framework, State, Task};
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub enum Look {
     /// Frameworks, executors and tasks.
     Everything,
     /// Sandboxes and nothing else.
@@ -18,17 +17,19 @@ pub(crate) enum Look {
     Containers,
 }
 
-/// What `subject` may see of the state.
-pub(crate) fn visible(
-    all: &Arc<State>,
-    authorizer: &Authorizer,
-    subject: Subject<'_>,
-    look: Look,
-) -> Arc<State> {
-    if !authorizer.is_set() && subject != Subject::Claims {
-        return all.clone();
+impl State {
+    /// What `subject` may see of it. Cheap if there are no rules.
+    pub fn visible_to(
+        self: &Arc<Self>,
+        authorizer: &Authorizer,
+        subject: Subject<'_>,
+        look: Look,
+    ) -> Arc<State> {
+        if !authorizer.is_set() && subject != Subject::Claims {
+            return self.clone();
+        }
+        Arc::new(Viewer { authorizer, subject, look }.state(self))
     }
-    Arc::new(Viewer { authorizer, subject, look }.state(all))
 }
 
 struct Viewer<'a> {
@@ -59,7 +60,7 @@ impl Viewer<'_> {
 
     /// One that was launched by a call: as its executor's, or standing alone.
     fn container(&self, all: &State, container: &Container) -> bool {
-        match find_executor(all, container.id.top()) {
+        match all.executor_in(container.id.top()) {
             Some((framework, executor)) => {
                 let user = executor.info.command.user.as_deref().unwrap_or(&framework.info.user);
                 self.is_authorized(Action::ViewContainer, user)
