@@ -57,7 +57,7 @@ pub use rendition::{Pen, Rendition, write_json};
 pub use request::{Request, RequestBody};
 pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, typed, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};
-pub use socket::{advertised_ip, default_hostname, keep_alive, raise_open_files};
+pub use socket::{advertised_ip, keep_alive};
 pub use tls::{ClientTls, Tls, TlsFiles};
 
 #[cfg(test)]

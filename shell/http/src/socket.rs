@@ -1,10 +1,10 @@
-//! Sockets: how soon we notice that a peer is gone without a word, and under which names peers find us.
+//! Sockets: how soon we notice that a peer is gone without a word, and under which address peers find us.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 
 use nix::sys::socket::{setsockopt, sockopt};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 
 /// Silence after which the kernel asks the peer whether it is there, in seconds.
 const KEEPALIVE_IDLE_SECS: u32 = 30;
@@ -32,15 +32,6 @@ pub(crate) fn open_files_max() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Lets this process open as many files as it is allowed to ask for. For programs that start no others: those would
-/// inherit it.
-pub fn raise_open_files() {
-    let limit = getrlimit(Resource::Nofile);
-    if let Err(err) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::warn!(%err, "cannot raise the limit of open files");
-    }
-}
-
 /// The address that peers should use for a socket bound to `bound`: itself, unless it means "all of them".
 pub fn advertised_ip(bound: IpAddr) -> IpAddr {
     if !bound.is_unspecified() {
@@ -53,13 +44,4 @@ pub fn advertised_ip(bound: IpAddr) -> IpAddr {
         socket.local_addr()
     };
     outward().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
-}
-
-/// The name that people should use for `ip`, when they gave none. Names are not looked up: an unreachable name server
-/// must not keep a cluster from starting.
-pub fn default_hostname(ip: IpAddr) -> String {
-    match ip.is_loopback() {
-        true => "localhost".to_owned(),
-        false => ip.to_string(),
-    }
 }

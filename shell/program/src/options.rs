@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use tepui_http::{
     BrowserPolicy, ClientTls, Handler, Listening, Server, ServerLimits, StreamLimits, Tls, advertised_ip,
-    default_hostname,
 };
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::Headroom;
@@ -84,9 +83,14 @@ impl ProcessOptions {
         SocketAddr::new(ip, self.advertise_port.unwrap_or(bound.port()))
     }
 
-    /// The name that people use for an advertised address.
+    /// The name that people use for an advertised address. Names are not looked up: an unreachable name server must not
+    /// keep a cluster from starting.
     pub fn advertised_hostname(&self, advertised: SocketAddr) -> String {
-        self.hostname.clone().unwrap_or_else(|| default_hostname(advertised.ip()))
+        match (&self.hostname, advertised.ip().is_loopback()) {
+            (Some(name), _) => name.clone(),
+            (None, true) => "localhost".to_owned(),
+            (None, false) => advertised.ip().to_string(),
+        }
     }
 
     /// Starts to answer requests. Browsers may use the program's own names.
