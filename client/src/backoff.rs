@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubles_to_its_limit_and_starts_over() {
+    fn backoff_doubles_to_its_limit_and_resets() {
         let second = Duration::from_secs(1);
         let mut backoff = Backoff::new(second, second * 3);
         let longest: Vec<_> = (0..4).map(|_| backoff.next(u64::MAX)).collect();

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers() {
+    fn credentials_become_authorization_headers() {
         let basic = Credential::Basic { principal: "ops".into(), secret: "s3cret".into() };
         assert_eq!(basic.header(), "Basic b3BzOnMzY3JldA==");
         assert_eq!(format!("{basic:?}"), "Basic(ops)");

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_leader_is_read() {
+    fn leader_is_parsed_from_an_etcd_response() {
         let info = BASE64_STANDARD.encode(r#"{"id":"m","ip":1,"port":5050,"hostname":"h"}"#);
         let answer = json!({"kvs": [{"key": "x", "value": info}]}).to_string();
         assert_eq!(read(answer.as_bytes()).map(|leader| leader.to_string()).as_deref(), Some("h:5050"));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads() {
+    fn durations_are_parsed() {
         let table = [
             ("5secs", 5_000_000_000),
             ("0ns", 0),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses() {
+    fn invalid_durations_are_rejected() {
         let table = [
             ("5", ParseError::NoUnit("5".into())),
             ("", ParseError::NoUnit("".into())),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_what_it_reads() {
+    fn durations_round_trip_through_text() {
         for text in [
             "5secs", "0ns", "1.5mins", "500ms", "15mins", "1weeks", "2days", "250ns", "1.5secs", "7us",
             "1hrs",

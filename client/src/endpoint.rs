@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn endpoints_are_parsed() {
         let table = [
             ("localhost", endpoint("localhost", 5050, "")),
             ("10.0.0.1:15050", endpoint("10.0.0.1", 15050, "")),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn pids() {
+    fn libprocess_pids_are_endpoints() {
         assert_eq!(
             Endpoint::from_pid("slave(1)@127.0.0.1:5051"),
             Ok(endpoint("127.0.0.1", 5051, "/slave(1)"))
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn etcd_is_asked_until_it_names_a_leader() {
+    fn etcd_is_queried_until_a_leader_is_found() {
         let mut masters: Masters = "etcd://a,b:1/tepui/x/".parse().expect("an address");
         assert_eq!(masters.target(), &endpoint("a", 2379, ""));
         assert_eq!(masters.unresolved(), Some(Etcd { prefix: "tepui/x".into(), login: None }));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn circling_redirects_end() {
+    fn redirect_loops_are_limited() {
         let mut masters: Masters = "a".parse().expect("an address");
         let followed = (0..10).take_while(|_| masters.redirected("//a:5050", "/api/v1")).count();
         assert_eq!(followed, REDIRECTS_MAX);

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn exit_messages_round_trip() {
         let signalled = |signal, core_dumped| CommandExit::Signalled { signal, core_dumped };
         let table = [
             (CommandExit::Exited(0), "Command exited with status 0", 0),

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uuids_differ_and_have_their_shape() {
+    fn uuids_are_unique_and_version_4() {
         let (a, b) = (uuid_text(&uuid()), uuid_text(&uuid()));
         assert_ne!(a, b);
         assert_eq!(a.len(), 36);

@@ -19,7 +19,7 @@ fn launch() -> LaunchNestedContainerSession {
 }
 
 #[tokio::test]
-async fn a_session_is_heard_to_its_end() {
+async fn session_output_is_streamed_to_the_end() {
     for format in [Format::Json, Format::Protobuf] {
         let mut server = Server::start(format).await;
         let client = client(&server, format);
@@ -40,7 +40,7 @@ async fn a_session_is_heard_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_session_that_exists_already_is_no_stream() {
+async fn launch_of_an_existing_session_is_rejected() {
     let mut server = Server::start(Format::Protobuf).await;
     let client = client(&server, Format::Protobuf);
     let launched = tokio::spawn(async move { client.launch_session(launch()).await });
@@ -50,7 +50,7 @@ async fn a_session_that_exists_already_is_no_stream() {
 }
 
 #[tokio::test]
-async fn what_is_said_arrives_in_order_behind_the_name_of_the_container() {
+async fn input_arrives_in_order_after_the_container_id() {
     for format in [Format::Json, Format::Protobuf] {
         let mut server = Server::start(format).await;
         let client = client(&server, format);
@@ -76,7 +76,7 @@ async fn what_is_said_arrives_in_order_behind_the_name_of_the_container() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_input_is_told() {
+async fn rejected_input_is_reported() {
     let mut server = Server::start(Format::Protobuf).await;
     let client = client(&server, Format::Protobuf);
     let input = client.attach_input(&shorthand::container_id("c")).await.expect("an address");

@@ -78,7 +78,7 @@ async fn a_framework_subscribes_calls_and_is_torn_down() {
 }
 
 #[tokio::test]
-async fn a_lost_stream_is_subscribed_again_with_the_id() {
+async fn lost_stream_is_resubscribed_with_the_framework_id() {
     let mut server = Server::start(Format::Protobuf).await;
     let mut scheduler = scheduler::connect_with(&server.address(), framework(), options(Format::Protobuf))
         .expect("an address");
@@ -101,7 +101,7 @@ async fn a_lost_stream_is_subscribed_again_with_the_id() {
 }
 
 #[tokio::test]
-async fn calls_go_on_while_the_framework_reads_no_events() {
+async fn calls_are_sent_while_the_event_queue_is_full() {
     let mut server = Server::start(Format::Protobuf).await;
     let mut scheduler = scheduler::connect_with(&server.address(), framework(), options(Format::Protobuf))
         .expect("an address");
@@ -125,7 +125,7 @@ async fn calls_go_on_while_the_framework_reads_no_events() {
 }
 
 #[tokio::test]
-async fn a_framework_finds_the_leader() {
+async fn scheduler_follows_redirects_to_the_leader() {
     let mut standby = Server::start(Format::Json).await;
     let mut leader = Server::start(Format::Json).await;
     let gone = server::unused_address().await;
@@ -224,7 +224,7 @@ async fn updates_survive_a_restart_of_the_agent() {
 }
 
 #[tokio::test]
-async fn reports_go_on_while_the_executor_reads_no_events() {
+async fn messages_are_sent_while_the_event_queue_is_full() {
     let mut server = Server::start(Format::Protobuf).await;
     let mut executor = executor::connect(&environment(&server), Format::Protobuf);
     let stream = server.asked().await.stream::<v1::executor::Event>(&[]);
@@ -248,7 +248,7 @@ async fn reports_go_on_while_the_executor_reads_no_events() {
 }
 
 #[tokio::test]
-async fn an_unknown_executor_hears_why_and_ends() {
+async fn rejected_executor_gets_an_error_and_terminates() {
     let mut server = Server::start(Format::Json).await;
     let mut executor = executor::connect(&environment(&server), Format::Json);
     server.asked().await.answer(Answer::status(400).with_body("Executor cannot be found"));
@@ -259,7 +259,7 @@ async fn an_unknown_executor_hears_why_and_ends() {
 }
 
 #[tokio::test]
-async fn operators_read_call_and_follow() {
+async fn operator_client_reads_calls_and_tails_files() {
     let mut server = Server::start(Format::Protobuf).await;
     let client = operator::Client::new(&server.address()).expect("an address");
 

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_kept_on_a_full_disk() {
+    fn exit_status_is_written_on_a_full_disk() {
         let root = tempfile::tempdir().expect("a directory");
         let Some(disk) = tepui_facilities::Disk::mount(root.path(), 1) else { return };
         let dir = RuntimeDir::open(disk.path()).expect("made").container(&ContainerId::root("a"));
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_ends_with_the_boot() {
+    fn claim_of_an_earlier_boot_is_void() {
         let ours = Claim::Supervisor(Process { pid: 7, start_ticks: 8 });
         for (text, claim) in
             [("7 8 boot\n", ours), ("7 8 other\n", Claim::Void), ("0 0 -", Claim::Void), ("", Claim::Void)]
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn which_ids_are_valid() {
+    fn container_ids_are_validated() {
         let root = ContainerId::root("0b7f-a_b:c");
         assert!(is_valid(&root) && is_valid(&root.child("x")));
         for bad in ["", ".", "..", "a/b", "a.b", "a b", "a\\b", "a\n", &"x".repeat(243)] {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn stat_lines() {
+    fn stat_lines_are_parsed() {
         let expected = Process { pid: 7, parent: 1, group: 2, session: 3 };
         assert_eq!(parse_stat(7, "7 (a) b) (c) S 1 2 3 0 -1 4194560"), Some(expected));
         assert_eq!(parse_stat(7, "7 (sh) S 1"), None);

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_the_style_guide() {
+    fn rejected_words_are_detected_by_item_kind() {
         let table = [
             (Item::Type, "Which", true),
             (Item::Type, "TaskState", false),

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_read() {
+    fn executor_environment_is_parsed() {
         let environment = read(&[]).expect("complete");
         assert_eq!(environment.agent.to_string(), "127.0.0.1:5051");
         assert_eq!(environment.sandbox, PathBuf::from("/work/sandbox"));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_variables_are_named_in_the_error() {
         let table = [
             ("MESOS_FRAMEWORK_ID", "", "MESOS_FRAMEWORK_ID is not set: executors are started by an agent"),
             ("MESOS_EXECUTOR_ID", "", "MESOS_EXECUTOR_ID is not set: executors are started by an agent"),

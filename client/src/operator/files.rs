@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_keep_every_byte() {
+    fn file_chunks_keep_every_byte() {
         let table: [(&[u8], u64, &[u8]); 6] = [
             (br#"{"offset":5,"data":"hello\n"}"#, 5, b"hello\n"),
             (br#"{"data":"a\"b\\c\/","offset":0}"#, 0, br#"a"b\c/"#),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_what_v1_reads() {
+    fn attach_input_calls_match_the_v1_wire_format() {
         let nested = ContainerID {
             value: "c".into(),
             parent: ContainerID { value: "p".into(), ..Default::default() }.into(),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_told_from_heartbeats() {
+    fn output_is_distinguished_from_heartbeats() {
         let mut listener = Listener::default();
         let mut receive =
             |text: &str| listener.receive(json::from_slice(text.as_bytes()).expect("a message"));

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_taken_in_order_whatever_their_framing() {
+    fn responses_are_parsed_in_order_with_any_framing() {
         let accepted = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
         let chunked = "HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nt: 1\r\n\r\n";
         for (bytes, expected) in [
@@ -221,7 +221,7 @@ mod tests {
 
     /// However the bytes are cut, the same answers come out.
     #[test]
-    fn answers_may_come_in_pieces() {
+    fn responses_split_at_any_byte_are_parsed() {
         let bytes = "HTTP/1.1 400 B\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nHTTP/1.1 202 A\r\ncontent-length: 0\r\n\r\n";
         for cut in 0..bytes.len() {
             let mut received = BytesMut::from(&bytes[..cut]);

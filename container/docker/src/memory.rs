@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_the_counters_are() {
+    fn memory_cgroup_is_found_from_proc_files() {
         let v1 = "36 25 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
         let part = "36 25 0:31 /docker /m rw - cgroup cgroup rw,memory\n";
         let v2 = "30 25 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_counters_say() {
+    fn memory_counters_are_read_on_v1_and_v2() {
         let dir = tempfile::tempdir().expect("a directory");
         let write = |file: &str, text: &str| std::fs::write(dir.path().join(file), text).expect("written");
         let (v1, v2) = (Cgroup::V1(dir.path().to_owned()), Cgroup::V2(dir.path().to_owned()));

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_for_memory_in_words() {
+    fn oom_kill_messages_name_cause_and_limits() {
         const MB: u64 = BYTES_PER_MB;
         let counted = |kills, stopped, peak: u64| {
             let (request_bytes, limit_bytes) = (64 * MB, Some(128 * MB));

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_outlives_a_container() {
+    fn parent_cgroup_counters_report_the_oom_kill() {
         const MB: u64 = 1024 * 1024;
         let dir = tempfile::tempdir().expect("a directory");
         let (around, config) =

@@ -30,7 +30,7 @@ async fn read(mut logs: Logs) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_life_of_a_container() {
+async fn container_lifecycle() {
     if !available(&[Facility::Docker]) {
         return;
     }
@@ -63,7 +63,7 @@ async fn a_life_of_a_container() {
 }
 
 #[tokio::test]
-async fn limits_commands_and_ends() {
+async fn limits_are_updated_commands_run_and_stop_kills() {
     if !available(&[Facility::Docker]) {
         return;
     }
@@ -111,7 +111,7 @@ async fn limits_commands_and_ends() {
 }
 
 #[tokio::test]
-async fn the_engines_own_words() {
+async fn engine_errors_are_reported_with_their_message() {
     if !available(&[Facility::Docker]) {
         return;
     }

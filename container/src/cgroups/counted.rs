@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_writing_what_was_read_and_written() {
+    fn blkio_statistics_are_parsed_on_v1_and_v2() {
         check(
             &blkio_v1(
                 "254:0 Read 1\n254:0 Write 2\n254:0 Total 3\nTotal 3\n",
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_v2() {
+    fn statistics_are_read_from_v2_files() {
         let dir = tempfile::tempdir().expect("a directory");
         let write = |file: &str, text: &str| {
             let file = dir.path().join(file);

@@ -107,7 +107,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn amounts_add_up_and_have_a_least() {
+    fn resources_are_summed_and_memory_has_a_minimum() {
         let revocable =
             pb::Resource { revocable: pb::resource::RevocableInfo::default().into(), ..scalar("cpus", 0.5) };
         let all = [scalar("cpus", 1.0), scalar("mem", 1.0), revocable, scalar("disk", 7.0)];
@@ -124,7 +124,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn limits_without_measure() {
+    fn huge_limits_saturate() {
         let huge = demand(1.0, Some(1e308), 64.0, Some(1e308));
         assert_eq!((huge.cpu_limit, huge.mem_limit), (Some(Limit::Infinite), Some(Limit::Finite(u64::MAX))));
     }

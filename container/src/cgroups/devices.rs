@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_as_text() {
+    fn device_rules_have_the_kernel_format() {
         let shown: Vec<String> = usual().iter().map(Rule::to_string).collect();
         assert_eq!(shown[..5], ["c *:* m", "b *:* m", "c 5:1 rwm", "c 4:0 rwm", "c 4:1 rwm"]);
         assert_eq!(shown[5], "c 136:* rwm");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_allows_what_the_rules_do() {
+    fn bpf_program_agrees_with_the_device_rules() {
         use NodeKind::{Block, Character};
         let only = |read, write, mknod| DeviceAccess { read, write, mknod };
         let mut rules = usual();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn v1_v2_and_both() {
+    fn v1_v2_and_hybrid_hierarchies_are_detected() {
         let v1 = "\
             30 1 0:1 / /hidden/cpu rw - cgroup cgroup rw,cpu\n\
             31 1 0:1 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_on_v1() {
+    fn v1_container_gets_a_cgroup_per_hierarchy() {
         let (cgroups, steps) = v1().create(&ContainerId::root("a"), None, Above::Unsure);
         expect![[r#"
             make /cpu/mesos
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_container_that_shares_and_one_that_does_not() {
+    fn nested_container_shares_or_owns_cgroups() {
         let layout = v1();
         let (parent, _) = layout.create(&ContainerId::root("a"), None, Above::Unsure);
         let id = ContainerId::root("a").child("b");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_put_a_process() {
+    fn cgroups_of_a_process_are_found() {
         let text = "4:memory:/docker/x\n3:name=systemd:/docker/y\n1:cpu,cpuacct:/docker/z\n0::/docker/u\n";
         let cgroups = Cgroups::of_process(&v1().hierarchies, text);
         let found: Vec<&Path> = cgroups.places.iter().map(|place| place.cgroup.as_path()).collect();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_on_v2() {
+    fn v2_containers_enable_controllers_in_subtree_control() {
         use Controller::{Core, Cpu, Cpuacct, Devices, Memory, Pids};
         let layout = layout(&[(Version::V2, "/c", &[Cpu, Cpuacct, Memory, Pids, Devices, Core])]);
         let (parent, steps) = layout.create(&ContainerId::root("a"), None, Above::Unsure);

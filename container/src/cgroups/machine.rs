@@ -66,7 +66,7 @@ mod tests {
     use crate::cgroups::hierarchy::Hierarchies;
 
     #[test]
-    fn the_kernels_words() {
+    fn available_memory_and_pressure_are_parsed() {
         assert_eq!(available_bytes("MemTotal:  9 kB\nMemAvailable:    2048 kB\n"), Some(2 * 1024 * 1024));
         assert_eq!(available_bytes("MemTotal:  9 kB\n"), None);
         let text = "some avg10=0.50 avg60=1.25 avg300=0.00 total=17\nfull avg10=9.00 avg60=9.00 avg300=9.00 total=9\n";
@@ -77,7 +77,7 @@ mod tests {
 
     /// Two limited cgroups around the containers: the one with less room counts, whichever it is.
     #[test]
-    fn the_narrowest_cgroup_around() {
+    fn ancestor_cgroup_with_least_free_memory_counts() {
         for (version, files) in [
             (
                 Version::V1,

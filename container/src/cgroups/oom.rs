@@ -285,7 +285,7 @@ mod tests {
 
     /// On v2 the kill of a nested process counts for the container whose limit was reached, and for no other one.
     #[test]
-    fn a_kill_below_counts_at_the_own_limit_only() {
+    fn nested_oom_kill_counts_only_for_the_exceeded_limit() {
         let below = |stopped| Counters { kills_below: 1, ..own(0, stopped, 128) };
         assert_eq!(judge(&[below(false)]), None);
         let reason = judge(&[below(true)]).and_then(|end| end.reason);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn scores() {
+    fn oom_score_decreases_with_the_memory_request() {
         let capacity = 16_384 * MB;
         for (request_mb, score) in [(96, 995), (64, 997), (1056, 936), (1, 999), (16_384, 3), (99_999, 3)] {
             assert_eq!(score_adj(request_mb * MB, capacity), score, "{request_mb}");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_both_versions() {
+    fn oom_counters_are_read_on_v1_and_v2() {
         let dir = tempfile::tempdir().expect("a directory");
         let place =
             |version| Place { version, controllers: Vec::new(), cgroup: dir.path().join("c"), own: true };

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kills_of_the_machine() {
+    fn host_oom_kills_are_read_from_vmstat() {
         assert_eq!(kills_in("pgfault 7\noom_kill 3\nnuma_hit 9\n"), Some(3));
         assert_eq!(kills_in("pgfault 7\n"), None);
     }

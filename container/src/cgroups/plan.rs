@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_step() {
+    fn every_kind_of_step_is_applied() {
         let dir = tempfile::tempdir().expect("a directory");
         let child = dir.path().join("child");
         let make = Step::Make(child.clone());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lower() {
+    fn limits_are_compared_with_unlimited_as_highest() {
         for (now, value, lower) in [
             ("10", "20", true),
             ("20", "10", false),

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_shows() {
+    fn eventfd_count_is_read_from_fdinfo() {
         let shown =
             "pos:\t0\nflags:\t02004002\nmnt_id:\t16\neventfd-count:               1f\neventfd-id: 7\n";
         assert_eq!(counted(shown), Some(31));

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environment_is_read() {
+    fn environment_block_is_parsed() {
         let found = parse(b"A=1\0B=x=y\0C=\0nothing\0=hidden\0\xff=2\0");
         let expected = [("A", "1"), ("B", "x=y"), ("C", "")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(found, BTreeMap::from(expected));
@@ -105,7 +105,7 @@ mod tests {
 
     /// A shell that replaces itself all the time.
     #[test]
-    fn an_environment_is_read_whatever_the_process_does() {
+    fn environment_of_a_process_in_exec_is_read() {
         let dir = tempfile::tempdir().expect("a directory");
         let script = dir.path().join("again");
         std::fs::write(&script, "exec sh \"$0\"\n").expect("it can be written");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_environment_is_no_reason_to_wait() {
+    fn empty_environment_is_read_without_waiting() {
         let mut sleep =
             std::process::Command::new("sleep").arg("1000").env_clear().spawn().expect("it starts");
         let pid = sleep.id().cast_signed();

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_asks_for_without_its_executor() {
+    fn docker_limits_exclude_executor_resources() {
         let shown = |cpus: f64, mem: f64, limit: (Option<f64>, Option<f64>), policy: Policy| {
             let own = |limit: Option<f64>, own: f64| limit.map(|limit| limit + own);
             let limits = limits(own(limit.0, 0.1), own(limit.1, 32.0));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_raised_with_the_rest_and_lowered_by_itself() {
+    fn memory_limit_is_lowered_in_a_separate_update() {
         let shown = |mem: f64, limit: Option<f64>, now: u64| {
             let demand = demand(&given(1.0, mem), &limits(None, limit), false);
             let now = json!({"Memory": now << 20});

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn which_login_is_shown() {
+    async fn registry_credentials_are_chosen_by_image_host() {
         let text = r#"{"auths":{"https://index.docker.io/v1/":{"auth":"aHViOjE="},"h:5000":{"auth":"b3duOjI="},
             "t:5":{"identitytoken":"abc"}}}"#;
         let logins = Logins::parse(text.as_bytes()).expect("logins");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fetched() {
+    fn fetched_docker_config_is_read() {
         let sandbox = tempfile::tempdir().expect("a directory");
         let dir = sandbox.path();
         let count = || fetched(dir).map(|found| found.map(|logins| format!("{logins:?}")));

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes() {
+    fn driver_scopes_are_parsed() {
         for (text, scope) in [
             ("global", Scope::Global),
             ("Global", Scope::Global),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn where_drivers_are() {
+    fn driver_addresses_are_read_from_plugin_files() {
         let dir = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("written");
         write("a.spec", "unix:///run/a\n");

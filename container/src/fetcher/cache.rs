@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_least_recently_used_goes_first() {
+    async fn least_recently_used_entry_is_evicted_first() {
         let kit = Kit::new(10);
         for uri in ["a", "b"] {
             assert!(!kit.is_cached(uri, 4).await);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_in_use_stays() {
+    async fn cache_entries_in_use_are_not_evicted() {
         let kit = Kit::new(10);
         let a = kit.get("a", 8).await.0.expect("fetched");
         let b = kit.get("b", 8).await.0.expect("fetched, but not kept");
@@ -330,14 +330,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_never_fits_is_refused_and_leaves_nothing() {
+    async fn file_larger_than_the_cache_is_rejected_and_removed() {
         let kit = Kit::new(10);
         assert_eq!(kit.get("a", 11).await.0.expect_err("too large"), Refusal::TooLarge);
         assert_eq!(kit.files(), 0);
     }
 
     #[tokio::test]
-    async fn one_download_serves_all_and_failures_are_not_kept() {
+    async fn concurrent_requests_share_one_download_and_failures_are_not_cached() {
         let kit = Kit::new(10);
         let (go, gate) = tokio::sync::oneshot::channel::<()>();
         let failing = |path: PathBuf, _| async move {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_download_without_waiters_stops_and_the_next_begins_anew() {
+    async fn download_without_waiters_is_cancelled_and_restarted_on_request() {
         let kit = Kit::new(10);
         let (held, dropped) = tokio::sync::oneshot::channel::<()>();
         let hanging = |_: PathBuf, _: u64| async move {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn users_do_not_share() {
+    async fn users_do_not_share_cache_entries() {
         let kit = Kit::new(10);
         let download = |path: PathBuf, _| async move {
             std::fs::write(path, "x").expect("written");

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_redirects_lead() {
+    fn redirects_are_resolved_and_restricted_to_http() {
         let from: Uri = "http://h:1/a/b?c".parse().expect("a URI");
         for (location, to) in [
             ("/x", Some("http://h:1/x")),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_becomes_a_header() {
+    fn credentials_in_a_uri_become_a_basic_header() {
         let uri: Uri = "http://me:p%40ss@h/x".parse().expect("a URI");
         let (target, login) = split_login(&uri).expect("it has a host");
         assert_eq!(target.to_string(), "http://h/x");

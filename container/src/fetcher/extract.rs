@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings() {
+    fn archive_kinds_are_detected_by_suffix() {
         for (name, expected) in [
             ("a.tar", Some(Kind::Tar)),
             ("a.tar.gz", Some(Kind::Tar)),

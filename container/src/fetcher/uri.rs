@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn where_files_come_from_and_go_to() {
+    fn uri_determines_source_and_file_name() {
         for (value, source, name) in [
             ("/a/b.tgz", Source::Local("/a/b.tgz".into()), "b.tgz"),
             ("file:///a/b", Source::Local("/a/b".into()), "b"),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_uris_are_rejected() {
         for bad in [
             "",
             "a\\b",

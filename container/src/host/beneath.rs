@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inner() {
+    fn paths_outside_the_root_are_detected() {
         for (path, inner) in [
             ("a", true),
             ("a/b", true),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_on_the_way_is_refused() {
+    fn symlink_in_a_path_is_rejected() {
         let (root, elsewhere) =
             (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
         std::fs::create_dir_all(elsewhere.path().join("dir/precious")).expect("made");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_directory_can_be_removed_by_its_owner() {
+    fn read_only_directories_are_removed_by_their_owner() {
         use std::os::unix::fs::PermissionsExt;
         let root = tempfile::tempdir().expect("a directory");
         std::fs::create_dir_all(root.path().join("a/b/c")).expect("made");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_what_is_not_there() {
+    fn removing_a_missing_path_succeeds() {
         let root = tempfile::tempdir().expect("a directory");
         remove_tree(root.path(), Path::new("a/b/c")).expect("nothing to do");
         make_dir(root.path(), Path::new("a/b/c"), 0o755).expect("made");

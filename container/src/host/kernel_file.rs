@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_and_long_files() {
+    fn kernel_files_of_any_length_are_read_whole() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("file");
         assert_eq!(read_kernel_file(&path), None);

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_with_an_evil_name() {
+    fn stat_line_with_parentheses_in_the_name_is_parsed() {
         let line = b"42 (a) R 1 (b)) S 7 42 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 9 0 987654 10 11\n";
         let stat = parse_stat(line).expect("it is well formed");
         let spent = Spent { user_ticks: 12, system_ticks: 14, threads: 9, rss_pages: 11 };
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_else_under_the_same_pid_is_neither_alive_nor_signalled() {
+    fn reused_pid_is_neither_alive_nor_signalled() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
         let now = Process::find(child.id().cast_signed()).expect("/proc is there").expect("it lives").process;
         let former = Process { start_ticks: now.start_ticks - 1, ..now };
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_process_is_seen() {
+    async fn process_exit_is_observed() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
         let process =
             Process::find(child.id().cast_signed()).expect("/proc is there").expect("it lives").process;

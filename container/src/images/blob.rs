@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn both_digests_must_be_right() {
+    fn blob_digest_and_diff_id_must_match() {
         if !tepui_facilities::available(&[tepui_facilities::Facility::Root]) {
             return; // The owners in a layer are kept.
         }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_do_not_go_off() {
+    fn decompression_bombs_are_rejected() {
         let content = vec![0; 100 << 20];
         let tar = TarBuilder::new().file("a", &content).finish();
         for small in [gzip(&tar), zstd_zeros(&tar[..512], content.len())] {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn other_compressions_are_named() {
+    fn unsupported_compression_is_named_in_the_error() {
         let err = unpacked(&[XZ, &[0; 100]].concat(), None, &Digest::of(b"")).expect_err("xz");
         assert!(err.contains("compressed by xz; gzip and zstd are supported"), "{err}");
     }

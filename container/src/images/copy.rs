@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_over_each_other() {
+    fn upper_layers_replace_and_whiteouts_remove_files() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |path: &str| dir.path().join(path);
         let write = |path: &str, text: &str| {

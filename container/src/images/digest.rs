@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_a_digest() {
+    fn only_lower_case_sha256_digests_are_accepted() {
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Digest::of(b""), Digest::parse(empty).expect("a digest"));
         for bad in ["", "sha256:", "sha512:00", &empty[7..], &empty.to_uppercase(), "sha256:../../etc"] {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_counts_too() {
+    fn digest_includes_unread_bytes() {
         let mut hashed = Hashed::new(&b"hello"[..]);
         hashed.read_exact(&mut [0; 2]).expect("two bytes");
         assert_eq!(hashed.count(), 2);

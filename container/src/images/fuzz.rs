@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checks_hold_for_what_is_fine_and_what_is_not() {
+    fn fuzz_checks_pass_for_valid_and_invalid_layers() {
         let dir = || tempfile::tempdir().expect("a directory");
         let lower =
             vec![entry(b'5', "d", "", b""), entry(b'0', "d/a", "", b"1"), entry(b'2', "l", "..", b"")];

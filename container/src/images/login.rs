@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn logins_by_host() {
+    async fn registry_credentials_are_found_by_host() {
         let text = r#"{"auths":{"https://h:1/v2/":{"auth":"YTpi"},"g":{"username":"a","password":"b"},"f":{},
             "t":{"auth":"eDo=","identitytoken":"secret"}},"credsStore":"none"}"#;
         let logins = Logins::parse(text.as_bytes()).expect("logins");

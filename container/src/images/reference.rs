@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn image_references_are_parsed() {
         let hex = "a".repeat(64);
         for (text, full) in [
             ("alpine", "alpine:latest"),

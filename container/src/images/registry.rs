@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_of_challenges() {
+    fn authenticate_challenge_parameters_are_parsed() {
         let text = r#"realm="http://h/t?a=b",service="s v", scope="repository:a:pull,push""#;
         assert_eq!(parameter(text, "realm"), Some("http://h/t?a=b"));
         assert_eq!(parameter(text, "service"), Some("s v"));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_of_registries() {
+    fn registry_urls_are_validated() {
         for good in ["http://127.0.0.1:5000", "https://r.example/", "http://[::1]:80"] {
             assert!(Registry::parse(good).is_ok(), "{good}");
         }

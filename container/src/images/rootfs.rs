@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_nothing_can_be_overlaid_it_is_copied_unless_that_is_not_wanted() {
+    fn copy_backend_is_used_without_overlay_unless_overlay_is_required() {
         let dir = tempfile::tempdir().expect("a directory");
         // In the way of the trial.
         std::fs::write(dir.path().join("trial"), "").expect("written");

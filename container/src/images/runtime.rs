@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_command_runs() {
+    fn image_entrypoint_and_cmd_complete_the_command() {
         let runtime =
             |text: &str| Runtime::parse(format!("{{\"config\":{text}}}").as_bytes()).expect("a config");
         let both = r#"{"Entrypoint":["/e","e1"],"Cmd":["c0","c1"]}"#;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn which_variables_are_set() {
+    fn image_variables_do_not_override_the_task() {
         let runtime = Runtime::parse(
             br#"{"config":{"Env":["A=1","B=x=y","MESOS_SANDBOX=/x","bad","=z"],"WorkingDir":"","User":""}}"#,
         );

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_all_kinds_and_long_names() {
+    fn tar_entries_of_all_kinds_and_long_names_are_read() {
         let long = format!("{}/file", "d".repeat(150));
         let bytes = TarBuilder::new()
             .directory("etc", 0o755)
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_systems_tar_makes_is_understood() {
+    fn archives_of_every_tar_format_are_read() {
         if !available(&[Facility::Program("tar")]) {
             return;
         }
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_both_kinds_in_short_and_long_fields() {
+    fn octal_and_binary_tar_numbers_are_parsed() {
         let long = |end: &[u8]| [&[0x80][..], &vec![0; 11 - end.len()], end].concat();
         for (field, value) in [
             (b"0000755\0".to_vec(), Some(0o755)),
@@ -374,7 +374,7 @@ mod tests {
 
     /// Held in memory until their entry comes, which may be never.
     #[test]
-    fn extensions_are_limited() {
+    fn tar_extension_headers_are_limited() {
         let name = "n".repeat(1 << 19);
         let one = TarBuilder::new().long_name(&name).file("", b"");
         read_all(&one.finish()).expect("long, but not too long");
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damaged_archives_are_rejected_with_a_reason() {
         let whole = TarBuilder::new().file("a", &[7; 600]).finish();
         for (bytes, why) in [
             (&whole[..700], "truncated in an entry"),

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unpacked() {
+    fn files_links_modes_and_devices_are_unpacked() {
         if !tepui_facilities::available(&[tepui_facilities::Facility::Root]) {
             return; // The owners in a layer are kept.
         }
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_the_tree() {
+    fn archive_entries_cannot_escape_the_root() {
         if !tepui_facilities::available(&[tepui_facilities::Facility::Root]) {
             return; // The owners in a layer are kept.
         }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn whiteouts_for_overlays() {
+    fn whiteouts_become_overlay_devices_and_opaque_attributes() {
         if !crate::host::user::are_root() {
             return; // Devices are root's.
         }

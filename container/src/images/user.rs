@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_users_of_images_are() {
+    fn image_users_are_resolved_by_passwd_and_group() {
         let passwd = "root:x:0:0::/:/bin/sh\nweb:x:33:34::/:/bin/sh\n";
         let group = "root:x:0:\nwww:x:34:\nlog:x:4:root,web\n";
         for (user, expected) in [
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_layer_decides() {
+    fn passwd_file_of_the_uppermost_layer_is_used() {
         let dir = tempfile::tempdir().expect("a directory");
         let layers: Vec<PathBuf> = ["1", "2", "3"].map(|name| dir.path().join(name)).to_vec();
         for (layer, text) in layers.iter().zip(["one", "two", "three"]) {

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_follow_each_other() {
+    fn concatenated_zstd_frames_are_read() {
         let skipped = [&[0x5a][..], SKIPPED, &3_u32.to_le_bytes(), b"xyz"].concat();
         let long = vec![7; 300_000];
         let all = [&skipped[..], &zstd(b"one "), &zstd(b""), &skipped, &zstd(&long), &skipped].concat();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_garbled_is_told() {
+    fn truncated_or_corrupt_zstd_is_rejected() {
         let whole = zstd(&(0..50_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>());
         for size in [1, 4, 7, whole.len() / 2, whole.len() - 1] {
             assert!(read(&whole[..size]).is_err(), "{size}");

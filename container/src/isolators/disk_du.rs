@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_counted_once() {
+    fn disk_usage_counts_hard_links_once() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(dir.path().join("sub")).expect("made");
         let empty = used_bytes(dir.path());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_hold_what() {
+    fn disk_quotas_follow_sandbox_and_volume_resources() {
         let resource =
             |text: &str| tepui_proto::json::from_slice(text.replace('\'', "\"").as_bytes()).expect("valid");
         let disk = |disk: &str| {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_as_text() {
+    fn sizes_are_formatted_with_units() {
         for (bytes, shown) in [(7, "7B"), (2048, "2KB"), (3 << 20, "3MB"), (5 << 30, "5GB")] {
             assert_eq!(text(bytes), shown);
         }

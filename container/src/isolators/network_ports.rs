@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_table() {
+    fn listening_sockets_are_parsed_from_proc_net() {
         let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
                     \x20  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1 0\n\
                     \x20  1: 0100007F:1F91 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 4243 1 0\n";
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts() {
+    fn only_unallocated_ports_in_the_policed_range_are_reported() {
         let found = BTreeSet::from([80, 81, 8080, 9000]);
         for (given, policed, left) in [
             (&[][..], None, vec![80, 81, 8080, 9000]),

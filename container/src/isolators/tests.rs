@@ -84,7 +84,7 @@ impl Case {
 }
 
 #[test]
-fn nothing_is_planned_without_isolators() {
+fn absent_isolators_add_no_steps() {
     let asks = pb::ContainerInfo {
         rlimit_info: limits(&[(RlimitType::RLMT_CORE, Some(1), Some(1))]),
         ..linux(pb::LinuxInfo { share_pid_namespace: Some(true), ..Default::default() })
@@ -95,7 +95,7 @@ fn nothing_is_planned_without_isolators() {
 /// What each isolator adds to the plan of a launch that asks for something of it, by its name. None is left out: those
 /// without lines work before a plan is made, while the container runs, or by its cgroups.
 #[test]
-fn what_each_isolator_adds() {
+fn every_isolator_adds_its_steps_to_the_plan() {
     let volume = |source: &str| format!("'volumes':[{{'mode':'RW','container_path':'v',{source}}}]");
     let secret = "'source':{'type':'SECRET','secret':{'type':'VALUE','value':{'data':'aGk='}}}";
     let docker = "'source':{'type':'DOCKER_VOLUME','docker_volume':{'driver':'d','name':'v'}}";
@@ -198,7 +198,7 @@ fn added_by(name: &str, ask: &str) -> String {
 }
 
 #[test]
-fn a_mount_namespace_with_persistent_volumes() {
+fn persistent_volumes_are_bind_mounted_in_a_mount_namespace() {
     let mut case = case("filesystem/linux", root(), Default::default());
     let volume = |name: &str, read_only| Volume {
         source: format!("/vol/{name}"),
@@ -215,7 +215,7 @@ fn a_mount_namespace_with_persistent_volumes() {
 }
 
 #[test]
-fn names_of_the_machine() {
+fn hostname_requires_its_own_uts_namespace() {
     let named = |name: &str| pb::ContainerInfo { hostname: Some(name.into()), ..Default::default() };
     case("filesystem/linux", root(), named("box")).check(expect![[r#"
         own mount uts
@@ -237,7 +237,7 @@ fn names_of_the_machine() {
 }
 
 #[test]
-fn devices_of_the_host() {
+fn allowed_devices_are_created_in_the_root_filesystem() {
     let text = r#"{"allowed_devices":[{"device":{"path":"/dev/zero"},"access":{"read":true,"mknod":true}}]}"#;
     let mut with = case("filesystem/linux,linux/devices", root(), Default::default());
     with.options.allowed_devices = parse_devices(text).expect("it is there");
@@ -251,7 +251,7 @@ fn devices_of_the_host() {
 }
 
 #[test]
-fn a_root_file_system() {
+fn root_filesystem_gets_masked_proc_and_devices() {
     let mut case = case("filesystem/linux,namespaces/pid,namespaces/ipc", root(), Default::default());
     case.rootfs = Some("/images/1");
     case.check(expect![[r#"
@@ -296,7 +296,7 @@ fn a_root_file_system() {
 }
 
 #[test]
-fn pid_namespaces() {
+fn pid_namespace_is_private_joined_or_shared() {
     let share = |id| {
         let info = pb::LinuxInfo { share_pid_namespace: Some(true), ..Default::default() };
         case("filesystem/linux,namespaces/pid", id, linux(info))
@@ -327,7 +327,7 @@ fn pid_namespaces() {
 }
 
 #[test]
-fn ipc_namespaces() {
+fn ipc_mode_selects_the_ipc_namespace() {
     let ipc = |id, mode: Option<IpcMode>, shm_size| {
         let info = pb::LinuxInfo { ipc_mode: mode, shm_size, ..Default::default() };
         case("filesystem/linux,namespaces/ipc", id, linux(info))
@@ -379,7 +379,7 @@ fn ipc_namespaces() {
 }
 
 #[test]
-fn a_session_joins_and_has_nothing_of_its_own() {
+fn session_joins_the_namespaces_of_its_parent() {
     let mut case =
         case("filesystem/linux,namespaces/pid,namespaces/ipc,linux/nnp", child(), Default::default());
     case.spec.is_session = true;
@@ -405,7 +405,7 @@ fn limits(all: &[(RlimitType, Option<u64>, Option<u64>)]) -> Limits {
 }
 
 #[test]
-fn rlimits() {
+fn rlimits_are_set_or_rejected() {
     let show = |all: &[_]| {
         let asks = pb::ContainerInfo { rlimit_info: limits(all), ..Default::default() };
         case("posix/rlimits", root(), asks).show()
@@ -430,7 +430,7 @@ fn rlimits() {
 }
 
 #[test]
-fn capabilities() {
+fn capabilities_are_bounded_by_request_and_flags() {
     use Capability::{CHOWN, KILL, NET_RAW};
     let set = |all: &[Capability]| pb::CapabilityInfo { capabilities: all.to_vec(), ..Default::default() };
     let show = |asked: Option<&[Capability]>, bound: Option<&[Capability]>, flags: [Option<u64>; 2]| {
@@ -479,7 +479,7 @@ fn volumes(isolation: &str, id: ContainerId, all: &[&str]) -> Case {
 const OF_PARENT: &str = "{'mode':'RW','container_path':'in','source':{'type':'SANDBOX_PATH','sandbox_path':{'type':'PARENT','path':'@'}}}";
 
 #[test]
-fn volumes_of_host_and_sandbox() {
+fn host_and_sandbox_volumes_are_bind_mounted() {
     let all = [
         "{'mode':'RO','container_path':'etc','host_path':'/etc'}",
         "{'mode':'RW','container_path':'/tmp','source':{'type':'HOST_PATH','host_path':{'path':'/usr'}}}",
@@ -524,7 +524,7 @@ fn volumes_of_host_and_sandbox() {
 }
 
 #[test]
-fn volumes_that_cannot_be() {
+fn invalid_volumes_are_rejected_with_a_reason() {
     let mut text = String::new();
     for (id, volume) in [
         (root(), "{'mode':'RW','container_path':'a'}"),
@@ -569,7 +569,7 @@ fn volumes_that_cannot_be() {
 }
 
 #[test]
-fn a_missing_host_path_below_a_chosen_directory_is_made() {
+fn missing_host_path_below_a_force_creation_directory_is_created() {
     let volume = "{'mode':'RW','container_path':'a','host_path':'/data/made/x'}";
     let mut case = volumes("filesystem/linux", root(), &[volume]);
     case.options.host_path_volume_force_creation = vec!["/other".into(), "/data/made".into()];
@@ -581,7 +581,7 @@ fn a_missing_host_path_below_a_chosen_directory_is_made() {
 }
 
 #[test]
-fn secrets() {
+fn secret_values_are_mounted_and_references_rejected() {
     let volume = |secret: &str| {
         format!("{{'mode':'RW','container_path':'keys/k','source':{{'type':'SECRET','secret':{secret}}}}}")
     };
@@ -604,7 +604,7 @@ fn secrets() {
 }
 
 #[test]
-fn names_old_names_and_mistakes() {
+fn isolator_names_and_aliases_are_validated() {
     let names = |given: &str| Isolation::parse(given.split(',')).map(|it| it.names().collect::<Vec<_>>());
     assert_eq!(names("process").as_deref(), Ok(&["posix/cpu", "posix/mem"][..]));
     assert_eq!(

@@ -112,7 +112,7 @@ mod tests {
     use crate::plan::{Make, Mount, Root, Target};
 
     #[test]
-    fn what_is_said_is_heard() {
+    fn launch_failures_are_reported_through_the_pipe() {
         let target = Target::new(Root::Host, "proc", Make::Nothing);
         let plan = Plan { mounts: vec![Mount::Proc { target }], ..Default::default() };
         let denied = || io::Error::from_raw_os_error(libc::EPERM);

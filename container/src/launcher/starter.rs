@@ -91,7 +91,7 @@ mod tests {
 
     /// Whatever is open here, not even kept from others, a program that is started has only what it was given.
     #[test]
-    fn programs_get_nothing_but_what_they_are_given() {
+    fn started_programs_inherit_only_their_own_descriptors() {
         let open = std::fs::File::open("/dev/zero").expect("it is there");
         rustix::io::fcntl_setfd(&open, rustix::io::FdFlags::empty()).expect("inheritable");
         for _ in 0..2 {

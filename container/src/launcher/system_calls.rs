@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_descriptors() {
+    fn descriptor_paths_are_formatted() {
         let mut buffer = [0; 32];
         let null = std::fs::File::open("/dev/null").expect("there").into();
         let fd: OwnedFd = null;

@@ -447,7 +447,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_waits_for_the_end_of_the_command() {
+    fn end_frame_is_sent_after_the_command_exits() {
         let dir = tempfile::tempdir().expect("a directory");
         let log = |name| {
             let sandbox = beneath::open_dir(dir.path(), Path::new("")).expect("a directory");

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_whole_however_they_are_cut() {
+    fn frames_split_at_any_byte_are_decoded() {
         let mut bytes = Vec::new();
         let frames = [
             (Kind::Listen, &b""[..]),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told() {
+    fn malformed_frames_are_rejected() {
         for bytes in [&b"x\0\0\0\0"[..], b"1\xff\xff\xff\xff", b"1\0\x01\0\x01"] {
             let mut decoder = Decoder::default();
             decoder.push(bytes);

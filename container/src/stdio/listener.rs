@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_catch_up_has_a_deadline() {
+    fn slow_subscriber_has_a_deadline() {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("set");
         let start = Instant::now();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go() {
+    fn oldest_rotated_logs_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut log = log(dir.path(), Some(Rotation { bytes_max: 2, kept_max: 2 }));
         log.write(b"aabbccdde");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn none_are_kept_if_none_are_wanted() {
+    fn rotation_without_kept_files_truncates() {
         let dir = tempfile::tempdir().expect("a directory");
         log(dir.path(), Some(Rotation { bytes_max: 2, kept_max: 0 })).write(b"aabbc");
         assert_eq!(content(dir.path(), "stdout").as_deref(), Some("c"));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_exchanged_grows_on() {
+    fn log_that_cannot_be_rotated_keeps_growing() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::create_dir_all(dir.path().join("stdout.1/full")).expect("made");
         let mut log = log(dir.path(), Some(Rotation { bytes_max: 2, kept_max: 1 }));

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_without_a_size_is_still_one_when_it_is_told() {
+    fn terminal_without_a_size_round_trips() {
         let board = BoardPlan { terminal: Some(Terminal { size: None }), is_session: true };
         let plan = StdioPlan { board: Some(board), ..StdioPlan::default() };
         let told = serde_json::to_string(&plan).unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn log_sizes_are_parsed() {
         for (text, expected) in [
             ("10MB", Some(10 << 20)),
             ("4096B", Some(4096)),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_logrotate() {
+    fn logrotate_options_are_parsed() {
         for (text, expected) in [
             ("", Ok(None)),
             ("rotate 5", Ok(Some(5))),

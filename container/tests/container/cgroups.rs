@@ -89,7 +89,7 @@ fn values(root: &Path, id: &ContainerId) -> (i64, i64, i64, i64) {
 }
 
 #[tokio::test]
-async fn the_kernel_is_told_and_everything_is_gone_at_the_end() {
+async fn cgroups_are_set_up_and_removed_on_destroy() {
     let Some(mut host) = host("cgroups/all") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     let spec = sized(&host, &a, WAIT, (0.5, 64.0), &[("cpus", 1.5), ("mem", 128.0)]);
@@ -109,7 +109,7 @@ async fn the_kernel_is_told_and_everything_is_gone_at_the_end() {
 }
 
 #[tokio::test]
-async fn few_devices_can_be_opened() {
+async fn only_allowed_devices_can_be_opened() {
     let allowed = r#"{"allowed_devices":[{"device":{"path":"/dev/kmsg"},"access":{"read":true}}]}"#;
     let script =
         "for one in zero kmsg; do (: < /dev/$one) 2>/dev/null && echo $one; done; (: > /dev/kmsg) || echo ro";
@@ -129,7 +129,7 @@ async fn few_devices_can_be_opened() {
 /// Every cell of the two tables of the design that leads to a container, as the agent asks for it, with and without
 /// `--cgroups_enable_cfs`: requests and limits become what the files say, the same on both versions of cgroups.
 #[tokio::test]
-async fn the_tables_of_the_design() {
+async fn requests_and_limits_are_mapped_to_cgroup_files_as_specified() {
     const INF: f64 = f64::INFINITY;
     for cfs in [false, true] {
         let choose = |options: &mut tepui_container::Options| options.cgroups.enable_cfs = cfs;
@@ -203,7 +203,7 @@ async fn updates_raise_lower_and_lift_limits() {
 }
 
 #[tokio::test]
-async fn nested_containers_share_or_have_their_own() {
+async fn nested_containers_share_or_own_cgroups() {
     let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     host.launch(sized(&host, &a, WAIT, (1.0, 128.0), &[])).await;
@@ -234,7 +234,7 @@ async fn nested_containers_share_or_have_their_own() {
 }
 
 #[tokio::test]
-async fn only_a_task_that_may_burst_is_the_first_to_go() {
+async fn only_burstable_tasks_have_a_raised_oom_score() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let score = "cat /proc/self/oom_score_adj";
     let usual = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
@@ -259,7 +259,7 @@ async fn only_a_task_that_may_burst_is_the_first_to_go() {
 
 /// An executor gets a task that may use more than it asked for, and loses it again: all its processes follow.
 #[tokio::test]
-async fn who_may_burst_later_goes_first_later() {
+async fn oom_score_follows_an_updated_memory_limit() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     let usual: i32 = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap().trim().parse().unwrap();
@@ -289,7 +289,7 @@ async fn who_may_burst_later_goes_first_later() {
 
 /// Above its request a task is the very first to go, below it is not; also after a restart of the agent.
 #[tokio::test]
-async fn the_score_follows_the_use() {
+async fn oom_score_follows_memory_usage() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     let wait_for = |file: &str| format!("while ! [ -e {file} ]; do sleep 0.05; done");
@@ -317,7 +317,7 @@ async fn the_score_follows_the_use() {
 const HOG: &str = "dd if=/dev/zero of=/dev/null bs=300M count=1 2> /dev/null; exit $?";
 
 #[tokio::test]
-async fn who_exceeds_its_limit_is_told_so() {
+async fn oom_kill_reports_memory_limit_reason() {
     for limit_swap in [false, true] {
         let change = |options: &mut tepui_container::Options| options.cgroups.limit_swap = limit_swap;
         let Some(mut host) = host_with("cgroups/mem", change) else { return };
@@ -344,7 +344,7 @@ fn holds(megabytes: u32) -> String {
 
 /// The cgroup of all containers is limited from outside: to them it is the machine. The command survives its child.
 #[tokio::test]
-async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
+async fn host_oom_kills_the_container_above_its_request() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let root = host.options.cgroups.root.clone();
     let limit = if is_v2() { MEMORY_LIMIT.1 } else { MEMORY_LIMIT.0 };
@@ -367,7 +367,7 @@ async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
 
 /// What counts as bursting follows the request.
 #[tokio::test]
-async fn a_larger_request_makes_a_burst_ordinary_use() {
+async fn oom_score_follows_an_updated_memory_request() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     host.launch(sized(&host, &a, &holds(100), (1.0, 64.0), &[("mem", 512.0)])).await;
@@ -481,7 +481,7 @@ async fn oom_kill_at_the_limit_of_a_container_destroys_it_with_all_nested_ones()
 
 /// A nested container that ends by itself is not blamed for a kill that comes later.
 #[tokio::test]
-async fn oom_kill_is_not_blamed_on_a_container_that_ended_before() {
+async fn oom_kill_is_not_attributed_to_an_exited_container() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let a = id("a");
     host.launch(sized(&host, &a, WAIT, (1.0, 64.0), &[])).await;
@@ -514,7 +514,7 @@ async fn oom_kill_during_a_restart_destroys_the_container() {
 }
 
 #[tokio::test]
-async fn a_fork_bomb_ends_with_its_container() {
+async fn destroy_kills_a_fork_bomb() {
     let Some(mut host) = host("cgroups/pids,cgroups/mem,cgroups/cpu") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     let bomb = "b() { setsid sh -c 'sleep 1000' & sleep 0.01; b | b & }; ulimit -u 300 2>/dev/null; b; echo ready; sleep 1000";
@@ -528,7 +528,7 @@ async fn a_fork_bomb_ends_with_its_container() {
 
 /// Time, throttling, memory with request and limit, input and output, of a container and of one nested in it.
 #[tokio::test]
-async fn what_the_kernel_counts_can_be_read() {
+async fn usage_statistics_of_nested_containers_are_read() {
     let Some(mut host) = host("cgroups/all") else { return };
     let (a, nested) = (id("a"), id("a").child("own"));
     // Started before it takes all the time there is.
@@ -579,7 +579,7 @@ async fn usage_is_complete_with_one_isolator_alone() {
 
 /// The kernel counts how often memory was short, whether or not an agent runs. There are no such events on v2.
 #[tokio::test]
-async fn shortages_of_memory_are_counted() {
+async fn memory_pressure_events_are_counted() {
     let Some(mut host) = host("cgroups/all") else { return };
     let (a, b) = (id("a"), id("b"));
     // What is read of a file has to go again, because there is room for a part of it only.
@@ -614,7 +614,7 @@ fn remove_under(root: &Path, id: &ContainerId) {
 }
 
 #[tokio::test]
-async fn cgroups_that_are_removed_under_us_take_nothing_else_with_them() {
+async fn externally_removed_cgroups_affect_only_their_container() {
     let Some(mut host) = host("cgroups/cpu,cgroups/mem,cgroups/pids") else { return };
     let (a, b, root) = (id("a"), id("b"), host.options.cgroups.root.clone());
     let mut pids = Vec::new();
@@ -650,7 +650,7 @@ async fn cgroups_that_are_removed_under_us_take_nothing_else_with_them() {
 }
 
 #[tokio::test]
-async fn containers_are_found_again_and_orphans_end() {
+async fn containers_are_recovered_and_orphans_destroyed() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let (kept, orphan, root) = (id("kept"), id("orphan"), host.options.cgroups.root.clone());
     for id in [&kept, &orphan] {
@@ -679,7 +679,7 @@ fn values_of_memory(root: &Path, id: &ContainerId) -> u64 {
 
 /// The supervisor and the agent are killed at once; what the command started is still in the cgroup.
 #[tokio::test]
-async fn nobody_outlives_a_killed_supervisor() {
+async fn cgroup_processes_die_with_a_killed_supervisor() {
     let Some(mut host) = host("posix/cpu") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     let pid = host.launch_script(&a, "setsid sh -c 'cd /; exec sleep 1000 >/dev/null 2>&1' & echo ready; cd /; exec sleep 1000 >/dev/null").await;
@@ -697,7 +697,7 @@ async fn nobody_outlives_a_killed_supervisor() {
 
 /// The kernel refuses a quota above that of the cgroup around it; that of v2 takes it, and it counts for nothing.
 #[tokio::test]
-async fn a_container_that_cannot_be_isolated_does_not_start() {
+async fn failed_cgroup_setup_fails_the_launch() {
     let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     host.launch(sized(&host, &a, WAIT, (0.5, 64.0), &[("cpus", 0.5)])).await;
@@ -719,7 +719,7 @@ async fn a_container_that_cannot_be_isolated_does_not_start() {
 
 /// The kernel refuses less than those below have; who has more than is left keeps it until it ends.
 #[tokio::test]
-async fn a_limit_goes_down_as_far_as_those_below_let_it() {
+async fn lowered_limit_is_bounded_by_nested_limits() {
     let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     let update = |quota: f64| ContainerOp::Update {
@@ -743,7 +743,7 @@ async fn a_limit_goes_down_as_far_as_those_below_let_it() {
 
 /// Room for a nested container is made before it is launched, however fast that follows.
 #[tokio::test]
-async fn a_nested_launch_waits_for_the_update_before_it() {
+async fn nested_launch_follows_the_pending_update() {
     let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     host.launch(sized(&host, &a, WAIT, (0.1, 32.0), &[("cpus", 0.1)])).await;

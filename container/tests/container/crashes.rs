@@ -66,7 +66,7 @@ async fn be_an_agent(dir: &Path) {
 /// Starts the agent in a process of its own, and waits until it begins.
 fn start_agent(host: &Host, id: &ContainerId) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut agent = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crashes::killed_at_any_moment_an_agent_leaves_nothing", "--nocapture"])
+        .args(["--exact", "crashes::agent_killed_at_any_moment_leaves_no_resources_behind", "--nocapture"])
         .env(DIR, host.dir.path())
         .env(ROOT, &host.options.cgroups.root)
         .env(ID, id.value())
@@ -156,7 +156,7 @@ impl Moments {
 }
 
 #[tokio::test]
-async fn killed_at_any_moment_an_agent_leaves_nothing() {
+async fn agent_killed_at_any_moment_leaves_no_resources_behind() {
     if let Some(dir) = std::env::var_os(DIR) {
         return be_an_agent(Path::new(&dir)).await;
     }

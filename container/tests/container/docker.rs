@@ -59,7 +59,7 @@ fn scalar(name: &str, value: f64) -> pb::Resource {
 }
 
 #[tokio::test]
-async fn a_container_runs_in_its_image_and_sees_its_sandbox() {
+async fn docker_container_has_its_image_and_sandbox() {
     let Some((dockerd, mut host)) = host() else { return };
     let id = ContainerId::root("one");
     let script = "echo $A $MESOS_CONTAINER_NAME; echo err >&2; cat given/file; touch given/x 2> /dev/null && echo writable; echo made > $MESOS_SANDBOX/made; ls /bin/busybox; exit 3";
@@ -115,7 +115,7 @@ fn add_volume_of(spec: &mut LaunchSpec, driver: &str, driver_options: pb::Parame
 }
 
 #[tokio::test]
-async fn limits_hold_and_change_and_the_end_is_the_end() {
+async fn docker_limits_are_updated_and_destroy_kills_the_container() {
     let Some((dockerd, mut host)) = host() else { return };
     let id = ContainerId::root("two");
     // Holds memory while `hold` is there.
@@ -187,7 +187,7 @@ async fn limits_hold_and_change_and_the_end_is_the_end() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_launched_says_why() {
+async fn failed_docker_launch_reports_the_reason() {
     let Some((dockerd, mut host)) = host() else { return };
     let id = |name: &str| ContainerId::root(name);
     let mut spec = in_docker(host.spec(&id("image"), "true"));
@@ -222,7 +222,7 @@ async fn what_cannot_be_launched_says_why() {
 }
 
 #[tokio::test]
-async fn a_restarted_agent_finds_its_containers_and_removes_those_of_nobody() {
+async fn restarted_agent_recovers_containers_and_removes_orphans() {
     let Some((dockerd, mut host)) = host() else { return };
     let [kept, ended, forgotten] = ["kept", "ended", "forgotten"].map(ContainerId::root);
     for id in [&kept, &forgotten] {
@@ -262,7 +262,7 @@ async fn a_restarted_agent_finds_its_containers_and_removes_those_of_nobody() {
 
 /// Of a container that is no task's, nobody else tells why it ended; also if that was while no agent was there.
 #[tokio::test]
-async fn an_end_for_memory_is_found_out_by_the_agent() {
+async fn oom_kill_during_an_agent_restart_is_reported_for_docker() {
     let Some((dockerd, mut host)) = host() else { return };
     let id = ContainerId::root("hog");
     let mut spec = in_docker(
@@ -351,7 +351,7 @@ async fn oom_kill_of_a_short_lived_container_is_reported() {
 }
 
 #[tokio::test]
-async fn registries_that_want_a_login_get_it() {
+async fn registry_credentials_come_from_agent_or_fetched_config() {
     let Some((dockerd, mut nobody)) = host() else { return };
     let Some(base) = Layer::busybox() else { return };
     let layout = tempfile::tempdir().unwrap();

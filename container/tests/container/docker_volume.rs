@@ -41,7 +41,7 @@ fn kept(host: &Host) -> usize {
 }
 
 #[tokio::test]
-async fn a_volume_is_mounted_for_the_first_and_unmounted_after_the_last() {
+async fn shared_volume_is_mounted_once_and_unmounted_after_its_last_user() {
     let Some((mut host, plugin)) = host() else { return };
     let wait = "touch data/$0; until [ -e go ]; do sleep 0.01; done; ! touch log/x 2>/dev/null";
     for name in ["a", "b"] {
@@ -85,7 +85,7 @@ async fn a_volume_is_mounted_for_the_first_and_unmounted_after_the_last() {
 }
 
 #[tokio::test]
-async fn what_a_driver_refuses_or_never_answers_fails_the_launch() {
+async fn driver_error_or_timeout_fails_the_launch() {
     let Some((mut host, _plugin)) = impatient_host() else { return };
     let spec = LaunchSpec { container: with_volumes(&["hanging-1"]), ..host.spec(&id("a"), "true") };
     let (_, message) = host.fail_to_launch(spec).await;
@@ -111,7 +111,7 @@ async fn what_a_driver_refuses_or_never_answers_fails_the_launch() {
 }
 
 #[tokio::test]
-async fn what_an_agent_left_behind_is_unmounted_by_the_next() {
+async fn restarted_agent_unmounts_orphaned_volumes() {
     let Some((mut host, plugin)) = host() else { return };
     for name in ["orphan", "stuck-1"] {
         let spec = LaunchSpec { container: with_volumes(&[name]), ..host.spec(&id(name), "exec sleep 1000") };
@@ -141,7 +141,7 @@ async fn what_an_agent_left_behind_is_unmounted_by_the_next() {
 
 /// Every driver is asked what it is and what it can do; one that does not know the second question works all the same.
 #[tokio::test]
-async fn what_a_driver_can_do_is_asked_and_need_not_be_known() {
+async fn driver_capabilities_are_queried_and_optional() {
     let Some((mut host, plugin)) = host() else { return };
     for how in [Greets::Well, Greets::AsOfOld] {
         plugin.greet(how);
@@ -160,7 +160,7 @@ async fn what_a_driver_can_do_is_asked_and_need_not_be_known() {
 }
 
 #[tokio::test]
-async fn drivers_are_found_by_their_files_too() {
+async fn drivers_are_found_by_spec_and_json_files() {
     let Some((mut host, plugin)) = host() else { return };
     let dir = host.dir.path().join("plugins");
     std::fs::write(dir.join("by-spec.spec"), format!("unix://{}\n", dir.join("disk.sock").display()))

@@ -47,7 +47,7 @@ async fn failure(host: &mut Host, name: &str, uri: URI) -> String {
 }
 
 #[tokio::test]
-async fn local_files() {
+async fn local_files_are_copied_with_their_modes() {
     let mut host =
         Host::with(|options| options.frameworks_home = Some(options.work_dir.with_file_name("home")));
     let home = host.dir.path().join("home");
@@ -65,7 +65,7 @@ async fn local_files() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_had() {
+async fn invalid_or_missing_uris_fail_the_launch_with_a_reason() {
     let mut host = Host::new();
     let outside = |output: &str| URI { output_file: Some(output.to_owned()), ..uri("/etc/passwd") };
     for (name, uri, why) in [
@@ -87,7 +87,7 @@ async fn files_that_cannot_be_had() {
 }
 
 #[tokio::test]
-async fn the_web() {
+async fn http_downloads_follow_redirects_and_chunks() {
     let pages = [
         ("/file?x=1", ok(b"hello")),
         ("/chunked", raw("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n3\nabc\n2\nde\n0\n\n")),
@@ -111,7 +111,7 @@ async fn the_web() {
 }
 
 #[tokio::test]
-async fn bad_servers() {
+async fn failing_servers_are_reported_with_the_cause() {
     let pages = [
         ("/loop", redirect("/loop")),
         ("/local", redirect("file:///etc/passwd")),
@@ -148,7 +148,7 @@ async fn bad_servers() {
 }
 
 #[tokio::test]
-async fn a_trusted_and_an_untrusted_server() {
+async fn https_downloads_require_a_trusted_certificate() {
     let server = Server::start([("/file", ok(b"secret"))], Some(tls())).await;
     // The environment of this process belongs to all tests, so a script stands for an agent with another one.
     let helper = env!("CARGO_BIN_EXE_container-helper");
@@ -281,7 +281,7 @@ async fn archives_of_zip_are_extracted() {
 }
 
 #[tokio::test]
-async fn archives_can_be_kept_as_they_are() {
+async fn archives_are_kept_without_extract_or_with_executable() {
     if !available(&[Facility::Program("tar"), Facility::Program("gzip")]) {
         return;
     }
@@ -299,7 +299,7 @@ async fn archives_can_be_kept_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_broken_archive() {
+async fn corrupt_archive_fails_the_fetch() {
     if !available(&[Facility::Program("tar")]) {
         return;
     }
@@ -312,7 +312,7 @@ async fn a_broken_archive() {
 }
 
 #[tokio::test]
-async fn a_missing_tool_is_named() {
+async fn missing_extraction_tool_is_named_in_the_error() {
     let helper = env!("CARGO_BIN_EXE_container-helper");
     let mut host = Host::with(|options| {
         let script = options.work_dir.with_file_name("program");
@@ -327,7 +327,7 @@ async fn a_missing_tool_is_named() {
 }
 
 #[tokio::test]
-async fn the_cache_is_asked_first() {
+async fn cached_files_are_downloaded_once() {
     let server = Server::start([("/file", ok(b"hello")), ("/large", ok(&[b'x'; 2000]))], None).await;
     let mut host = Host::new();
     for name in ["a", "b"] {
@@ -346,7 +346,7 @@ async fn the_cache_is_asked_first() {
 }
 
 #[tokio::test]
-async fn many_share_one_download() {
+async fn concurrent_containers_share_one_download() {
     let server = Server::start([("/file", ok(b"hello"))], None).await;
     let mut host = Host::new();
     for n in 0..10 {
@@ -368,7 +368,7 @@ async fn many_share_one_download() {
 }
 
 #[tokio::test]
-async fn destroyed_while_fetching() {
+async fn destroy_cancels_the_fetch() {
     let server =
         Server::start([("/stalls", hanging("HTTP/1.1 200 OK\nContent-Length: 10\n\nabc"))], None).await;
     let mut host = Host::new();
@@ -385,7 +385,7 @@ async fn destroyed_while_fetching() {
 }
 
 #[tokio::test]
-async fn a_user_fetches_no_more_than_they_may_read() {
+async fn local_files_are_fetched_with_the_permissions_of_the_user() {
     if !available(&[Facility::Root, Facility::Program("tar")]) {
         return;
     }
@@ -418,7 +418,7 @@ async fn a_user_fetches_no_more_than_they_may_read() {
 }
 
 #[tokio::test]
-async fn an_archive_cannot_lead_a_later_file_out_of_the_reach_of_its_user() {
+async fn symlink_in_an_archive_cannot_redirect_a_later_download() {
     if !available(&[Facility::Root, Facility::Program("tar")]) {
         return;
     }

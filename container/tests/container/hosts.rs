@@ -15,8 +15,11 @@ fn id(value: &str) -> ContainerId {
 }
 
 #[tokio::test]
-async fn a_host_without_cgroups() {
-    if !with_own_mounts("hosts::a_host_without_cgroups", "mount -t tmpfs none /sys/fs/cgroup") {
+async fn containers_run_on_a_host_without_cgroups() {
+    if !with_own_mounts(
+        "hosts::containers_run_on_a_host_without_cgroups",
+        "mount -t tmpfs none /sys/fs/cgroup",
+    ) {
         return;
     }
     assert_eq!(std::fs::read_dir("/sys/fs/cgroup").unwrap().count(), 0);
@@ -26,10 +29,10 @@ async fn a_host_without_cgroups() {
 }
 
 #[tokio::test]
-async fn a_host_with_both_versions_of_cgroups() {
+async fn containers_run_on_a_hybrid_cgroup_host() {
     let script = "mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/memory /sys/fs/cgroup/unified && \
          mount -t cgroup2 none /sys/fs/cgroup/unified";
-    if !with_own_mounts("hosts::a_host_with_both_versions_of_cgroups", script) {
+    if !with_own_mounts("hosts::containers_run_on_a_hybrid_cgroup_host", script) {
         return;
     }
     let mut host = Host::new();
@@ -41,8 +44,11 @@ async fn a_host_with_both_versions_of_cgroups() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told() {
-    if !with_own_mounts("hosts::a_full_disk_is_told", "mount -t tmpfs -o size=64k,nr_inodes=8 none /mnt") {
+async fn full_disk_fails_the_launch_with_a_reason() {
+    if !with_own_mounts(
+        "hosts::full_disk_fails_the_launch_with_a_reason",
+        "mount -t tmpfs -o size=64k,nr_inodes=8 none /mnt",
+    ) {
         return;
     }
     let mut host = Host::with(|options| options.work_dir = Path::new("/mnt/work").to_owned());
@@ -68,7 +74,7 @@ async fn a_full_disk_is_told() {
 }
 
 #[tokio::test]
-async fn a_file_where_a_directory_should_be() {
+async fn file_in_place_of_a_directory_fails_the_launch() {
     let mut host = Host::new();
     std::fs::write(host.work_dir().join("containers"), "").unwrap();
     let spec = host.spec(&id("a"), "true");
@@ -103,7 +109,7 @@ async fn agent_to_be_killed() {
 }
 
 #[tokio::test]
-async fn containers_outlive_an_agent_that_is_interrupted_and_killed() {
+async fn containers_survive_sigint_and_sigkill_of_the_agent() {
     use nix::sys::signal::{SIGINT, SIGKILL, killpg};
     use std::os::unix::process::CommandExt;
     let mut host = Host::new();

@@ -38,7 +38,7 @@ fn provisioned(host: &Host) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn layers_become_the_root_of_containers() {
+async fn layers_become_the_root_filesystem_of_containers() {
     let Some(base) = Layer::busybox() else { return };
     let base = base.file("etc/of", "base\n").file("gone/file", "").file("opaque/old", "");
     let top = Layer::empty()
@@ -94,7 +94,7 @@ async fn devices_of_the_host_are_in_the_image() {
 }
 
 #[tokio::test]
-async fn an_image_is_read_once_unless_it_must_not_come_from_the_store() {
+async fn stored_image_is_reused_unless_uncached_is_requested() {
     let Some(base) = Layer::busybox() else { return };
     let Some(mut host) = host(Backend::Overlay) else { return };
     let registry = host.dir.path().join("images");
@@ -114,7 +114,7 @@ async fn an_image_is_read_once_unless_it_must_not_come_from_the_store() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_an_image_fails_the_launch_in_words() {
+async fn missing_or_damaged_image_fails_the_launch_with_a_reason() {
     let Some(base) = Layer::busybox() else { return };
     let Some(mut host) = host(Backend::Overlay) else { return };
     let registry = host.dir.path().join("images");
@@ -146,7 +146,7 @@ async fn what_cannot_be_an_image_fails_the_launch_in_words() {
 }
 
 #[tokio::test]
-async fn root_file_systems_outlive_the_agent_and_not_their_containers() {
+async fn root_filesystems_survive_the_agent_until_container_destroy() {
     let Some(base) = Layer::busybox() else { return };
     for backend in [Backend::Overlay, Backend::Copy] {
         let Some(mut host) = host(backend) else { return };
@@ -181,7 +181,7 @@ fn command(text: &str) -> pb::CommandInfo {
 }
 
 #[tokio::test]
-async fn what_an_image_says_about_running_it_is_done() {
+async fn image_runtime_config_sets_user_environment_and_command() {
     let Some(base) = Layer::busybox() else { return };
     let base = base
         .file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:4321:4322::/:/bin/sh\n")
@@ -234,7 +234,7 @@ async fn what_an_image_says_about_running_it_is_done() {
 const START: &str = "IFS='\n'; set -- $TEPUI_TASK_LAUNCHER; unset IFS; ";
 
 #[tokio::test]
-async fn an_executor_stays_outside_of_its_tasks_image() {
+async fn executor_runs_outside_of_the_task_root_filesystem() {
     let Some(base) = Layer::busybox() else { return };
     let isolation = format!("{ISOLATION},docker/runtime,linux/nnp,linux/capabilities");
     let bounded = |options: &mut tepui_container::Options| options.isolators.bounding_capabilities = Some(1);
@@ -292,7 +292,7 @@ async fn images_can_be_volumes() {
 }
 
 #[tokio::test]
-async fn images_are_pulled_from_registries_that_may_want_a_login() {
+async fn images_are_pulled_with_basic_and_bearer_authentication() {
     let Some(base) = Layer::busybox() else { return };
     let layout = tempfile::tempdir().unwrap();
     let top = Layer::empty().file("etc/of", "registry\n");
@@ -327,10 +327,14 @@ async fn images_are_pulled_from_registries_that_may_want_a_login() {
 
 /// A login may be a token that is exchanged, and a program of the operator's may know it.
 #[tokio::test]
-async fn logins_may_be_tokens_and_come_from_helpers() {
+async fn registry_tokens_come_from_config_and_credential_helpers() {
     let helpers = std::env::temp_dir().join("tepui-credential-helpers");
     let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", helpers.display());
-    if !with_variable("images::logins_may_be_tokens_and_come_from_helpers", "PATH", Path::new(&path)) {
+    if !with_variable(
+        "images::registry_tokens_come_from_config_and_credential_helpers",
+        "PATH",
+        Path::new(&path),
+    ) {
         return;
     }
     let Some(base) = Layer::busybox() else { return };
@@ -383,7 +387,7 @@ async fn logins_may_be_tokens_and_come_from_helpers() {
 }
 
 #[tokio::test]
-async fn a_registry_that_lies_or_locks_us_out_is_told() {
+async fn missing_credentials_and_wrong_digests_fail_the_pull() {
     let Some(base) = Layer::busybox() else { return };
     let layout = tempfile::tempdir().unwrap();
     image::oci_layout(layout.path(), &json!({}), &[base.tar()]);
@@ -414,8 +418,8 @@ async fn a_registry_that_lies_or_locks_us_out_is_told() {
 }
 
 #[tokio::test]
-async fn a_registry_over_https_must_be_one_that_the_system_trusts() {
-    let test = "images::a_registry_over_https_must_be_one_that_the_system_trusts";
+async fn https_registry_requires_a_trusted_certificate() {
+    let test = "images::https_registry_requires_a_trusted_certificate";
     let Some(base) = Layer::busybox() else { return };
     let layout = tempfile::tempdir().unwrap();
     image::oci_layout(layout.path(), &json!({}), &[base.tar()]);

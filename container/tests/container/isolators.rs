@@ -39,7 +39,7 @@ async fn output(host: &mut Host, spec: LaunchSpec) -> String {
 }
 
 #[tokio::test]
-async fn a_container_has_processes_of_its_own() {
+async fn container_has_its_own_pid_namespace() {
     let Some(mut host) = Host::linux(ALL) else { return };
     let spec = host.spec(&id("a"), "echo $$; ls -d /proc/[0-9]* | wc -l; cat /proc/1/comm");
     let out = output(&mut host, spec).await;
@@ -49,7 +49,7 @@ async fn a_container_has_processes_of_its_own() {
 }
 
 #[tokio::test]
-async fn exit_codes_and_signals_pass_the_init() {
+async fn init_forwards_signals_and_exit_status() {
     let Some(mut host) = Host::linux(ALL) else { return };
     for (name, script, status) in
         [("a", "exit 7", 7 << 8), ("b", "kill -9 $$", 9), ("c", "kill -TERM $$", 15)]
@@ -65,7 +65,7 @@ async fn exit_codes_and_signals_pass_the_init() {
 }
 
 #[tokio::test]
-async fn nested_containers_have_or_share_processes() {
+async fn nested_containers_own_or_share_the_pid_namespace() {
     let Some(mut host) = Host::linux(ALL) else { return };
     host.launch_script(&id("a"), "exec sleep 1000").await;
     let count = "echo $(ls -d /proc/[0-9]* | wc -l) $(grep -l sleep /proc/[0-9]*/comm 2>/dev/null | wc -l)";
@@ -111,7 +111,7 @@ async fn volumes_are_mounted_and_read_only_ones_cannot_be_written() {
 }
 
 #[tokio::test]
-async fn a_volume_that_is_missing_fails_the_launch_by_name() {
+async fn missing_volume_fails_the_launch_and_is_named() {
     let Some(mut host) = Host::linux(ALL) else { return };
     let source = host.dir.path().join("missing").display().to_string();
     let volume = Volume { source, target: String::from("v"), read_only: false, shared: false };
@@ -121,7 +121,7 @@ async fn a_volume_that_is_missing_fails_the_launch_by_name() {
 }
 
 #[tokio::test]
-async fn shared_memory_of_its_own_or_the_parents() {
+async fn shared_memory_is_private_or_shared_with_the_parent() {
     let Some(mut host) = Host::linux(ALL) else { return };
     let mode = |ipc_mode, shm_size| {
         linux(pb::LinuxInfo { ipc_mode: Some(ipc_mode), shm_size, ..Default::default() })
@@ -145,7 +145,7 @@ async fn shared_memory_of_its_own_or_the_parents() {
 }
 
 #[tokio::test]
-async fn a_session_sees_what_the_container_sees() {
+async fn session_shares_namespaces_volumes_and_environment() {
     let Some(mut host) = Host::linux(ALL) else { return };
     let source = host.dir.path().join("data").display().to_string();
     std::fs::create_dir(&source).unwrap();
@@ -164,7 +164,7 @@ async fn a_session_sees_what_the_container_sees() {
 }
 
 #[tokio::test]
-async fn volumes_of_the_host_the_sandbox_and_the_parent() {
+async fn host_sandbox_and_parent_volumes_are_mounted() {
     let Some(mut host) = Host::linux(ALL) else { return };
     let before = kernel::mounts(host.dir.path());
     let dir = host.dir.path().join("host");
@@ -204,7 +204,7 @@ async fn volumes_of_the_host_the_sandbox_and_the_parent() {
 }
 
 #[tokio::test]
-async fn a_container_names_its_machine() {
+async fn container_has_its_own_hostname() {
     let Some(mut host) = Host::linux("filesystem/linux") else { return };
     let ours = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let show = "cat /proc/sys/kernel/hostname";
@@ -224,7 +224,7 @@ async fn a_container_names_its_machine() {
 }
 
 #[tokio::test]
-async fn a_link_in_the_parents_sandbox_leads_nowhere() {
+async fn symlink_in_a_parent_sandbox_volume_is_rejected() {
     let Some(mut host) = Host::linux(ALL) else { return };
     host.launch_script(&id("a"), "ln -s /etc out; echo; exec sleep 1000").await;
     host.line(&id("a"), "stdout").await;
@@ -238,7 +238,7 @@ async fn a_link_in_the_parents_sandbox_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn a_secret_is_a_file_on_no_disk() {
+async fn secret_is_a_private_file_in_memory() {
     let Some(mut host) = Host::linux(&format!("{ALL},volume/secret")) else { return };
     let secret = "{'type':'SECRET','secret':{'type':'VALUE','value':{'data':'aHVzaA=='}}}";
     let container =
@@ -251,7 +251,7 @@ async fn a_secret_is_a_file_on_no_disk() {
 }
 
 #[tokio::test]
-async fn limits_and_rights_of_commands() {
+async fn rlimits_and_capabilities_apply_to_the_command() {
     let Some(mut host) = Host::linux("posix/rlimits,linux/capabilities,linux/nnp") else { return };
     let container = pb::ContainerInfo {
         r#type: pb::container_info::Type::MESOS,
@@ -282,7 +282,7 @@ async fn limits_and_rights_of_commands() {
 }
 
 #[tokio::test]
-async fn a_running_container_gains_and_loses_volumes() {
+async fn volumes_of_a_running_container_are_updated() {
     let Some(mut host) = Host::linux(ALL) else { return };
     let before = kernel::mounts(host.dir.path());
     let volume = |name: &str, read_only| {
@@ -321,7 +321,7 @@ fn scalar(name: &str, value: f64) -> pb::Resource {
 }
 
 #[tokio::test]
-async fn who_fills_the_disk_is_ended() {
+async fn container_above_its_disk_quota_is_killed() {
     let enforce = |options: &mut tepui_container::Options| {
         options.isolators.container_disk_watch_interval = std::time::Duration::from_millis(20);
         options.isolators.enforce_container_disk_quota = true;
@@ -347,7 +347,7 @@ async fn who_fills_the_disk_is_ended() {
 }
 
 #[tokio::test]
-async fn what_a_disk_holds_is_told() {
+async fn disk_usage_is_reported() {
     let often = |options: &mut tepui_container::Options| {
         options.isolators.container_disk_watch_interval = std::time::Duration::from_millis(20);
     };
@@ -367,7 +367,7 @@ async fn what_a_disk_holds_is_told() {
 
 /// Somebody cleans up `/run` while no agent runs; the next one knows what it gave.
 #[tokio::test]
-async fn what_was_given_is_known_without_its_directory() {
+async fn isolation_is_recovered_without_the_runtime_directory() {
     let enforce = |options: &mut tepui_container::Options| {
         options.isolators.container_disk_watch_interval = std::time::Duration::from_millis(20);
         options.isolators.enforce_container_disk_quota = true;
@@ -407,7 +407,7 @@ async fn what_was_given_is_known_without_its_directory() {
 }
 
 #[tokio::test]
-async fn who_listens_on_a_port_of_others_is_ended() {
+async fn container_listening_on_an_unallocated_port_is_killed() {
     if !available(&[Facility::Program("python3")]) {
         return;
     }

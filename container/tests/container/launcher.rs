@@ -28,7 +28,7 @@ async fn exit_codes_and_signals_are_raw_wait_statuses() {
 }
 
 #[tokio::test]
-async fn output_directory_and_environment() {
+async fn command_gets_its_output_directory_and_environment() {
     let mut host = Host::new();
     let a = id("a");
     let mut spec =
@@ -59,7 +59,7 @@ async fn latest_points_to_the_newest() {
 }
 
 #[tokio::test]
-async fn a_command_without_a_shell() {
+async fn command_without_shell_is_executed_directly() {
     let mut host = Host::new();
     let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let mut spec = host.spec(&id("a"), "sh");
@@ -85,7 +85,7 @@ async fn a_command_without_a_shell() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_command_is_refused() {
+async fn invalid_commands_are_rejected() {
     let mut host = Host::new();
     let mut nothing = host.spec(&id("a"), "");
     nothing.command.value = None;
@@ -121,7 +121,7 @@ async fn a_signal_right_after_the_launch_is_not_lost() {
 }
 
 #[tokio::test]
-async fn kill_and_stop_work_too() {
+async fn kill_stop_and_continue_signals_are_delivered() {
     let mut host = Host::new();
     let a = id("a");
     host.launch_script(&a, "echo $$; exec sleep 1000").await;
@@ -136,7 +136,7 @@ async fn kill_and_stop_work_too() {
 }
 
 #[tokio::test]
-async fn unknown_containers_do_no_harm() {
+async fn operations_on_unknown_containers_are_rejected() {
     let mut host = Host::new();
     let ghost = id("ghost");
     host.submit(ContainerOp::Destroy { id: ghost.clone() });
@@ -157,7 +157,7 @@ async fn unknown_containers_do_no_harm() {
 }
 
 #[tokio::test]
-async fn one_id_is_launched_once() {
+async fn duplicate_container_id_is_rejected() {
     let mut host = Host::new();
     let a = id("a");
     host.launch_script(&a, "sleep 1000").await;
@@ -180,7 +180,7 @@ async fn runaways(host: &Host, id: &ContainerId) -> [u32; 2] {
 }
 
 #[tokio::test]
-async fn destroy_ends_the_whole_tree() {
+async fn destroy_kills_the_whole_process_tree() {
     let mut host = Host::new();
     let a = id("a");
     let supervisor = host.launch_script(&a, &format!("{RUNAWAYS} sleep 1000")).await;
@@ -192,7 +192,7 @@ async fn destroy_ends_the_whole_tree() {
 }
 
 #[tokio::test]
-async fn what_outlives_the_command_ends_with_it() {
+async fn descendants_are_killed_when_the_command_exits() {
     let mut host = Host::new();
     let a = id("a");
     host.launch_script(&a, &format!("{RUNAWAYS} exit 4")).await;
@@ -202,7 +202,7 @@ async fn what_outlives_the_command_ends_with_it() {
 }
 
 #[tokio::test]
-async fn a_killed_supervisor_leaves_nobody_of_its_session() {
+async fn session_processes_die_with_a_killed_supervisor() {
     let mut host = Host::new();
     let a = id("a");
     let supervisor = host.launch_script(&a, "echo $$; sleep 1000; true").await;
@@ -214,7 +214,7 @@ async fn a_killed_supervisor_leaves_nobody_of_its_session() {
 }
 
 #[tokio::test]
-async fn a_supervisor_stands_alone() {
+async fn supervisor_leads_its_own_session_without_terminal() {
     let mut host = Host::new();
     let a = id("a");
     let pid = host.launch_script(&a, "sleep 1000").await;
@@ -229,7 +229,7 @@ async fn a_supervisor_stands_alone() {
 }
 
 #[tokio::test]
-async fn many_at_once() {
+async fn concurrent_launches_report_their_own_status() {
     let mut host = Host::new();
     for n in 0..60 {
         let spec = host.spec(&id(&format!("c{n}")), &format!("exit {n}"));
@@ -282,7 +282,7 @@ async fn a_command_runs_as_its_user() {
 }
 
 #[tokio::test]
-async fn a_sandbox_outside_of_the_work_directory_is_refused() {
+async fn sandbox_outside_of_the_work_directory_is_rejected() {
     let mut host = Host::new();
     let outside = tempfile::tempdir().unwrap();
     for path in [outside.path().join("x"), host.work_dir().join("../x"), host.work_dir()] {
@@ -293,7 +293,7 @@ async fn a_sandbox_outside_of_the_work_directory_is_refused() {
 }
 
 #[tokio::test]
-async fn output_that_became_a_link_is_not_followed() {
+async fn symlink_in_place_of_output_is_rejected() {
     let mut host = Host::new();
     let a = id("a");
     let victim = host.dir.path().join("victim");

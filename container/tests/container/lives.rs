@@ -15,7 +15,7 @@ const APART: Duration = Duration::from_micros(750);
 /// Every one is in the cgroup and the pid namespace of the one around it, and all of them end with the outermost, the
 /// innermost first.
 #[tokio::test]
-async fn nested_to_any_depth() {
+async fn deeply_nested_containers_are_destroyed_innermost_first() {
     const DEPTH: usize = 7;
     let Some(mut host) = Host::linux(ALL) else { return };
     let root = host.options.cgroups.root.clone();
@@ -45,7 +45,7 @@ async fn nested_to_any_depth() {
 
 /// Whatever a launch is doing when it is given up: it says so once, and leaves nothing behind.
 #[tokio::test]
-async fn a_container_can_be_ended_at_any_moment() {
+async fn destroy_at_any_moment_of_a_launch_leaves_no_cgroup_or_mount() {
     let Some(mut host) = Host::linux(ALL) else { return };
     let (root, mounts) = (host.options.cgroups.root.clone(), kernel::mounts(host.dir.path()));
     let mut given_up = 0;
@@ -75,7 +75,7 @@ async fn a_container_can_be_ended_at_any_moment() {
 
 /// A driver that does not answer holds up its container's launch, not its end.
 #[tokio::test]
-async fn a_container_can_be_ended_while_a_driver_is_asked() {
+async fn destroy_cancels_a_launch_blocked_by_a_volume_driver() {
     let Some((mut host, plugin)) = plugin::host(Duration::from_secs(600)) else { return };
     let id = ContainerId::root("c");
     let volume = r#"{"type":"MESOS","volumes":[{"mode":"RW","container_path":"v","source":

@@ -45,7 +45,7 @@ fn destroy(path: String) -> ContainerOp {
 }
 
 #[tokio::test]
-async fn only_what_is_below_the_work_directory_is_removed() {
+async fn paths_outside_of_the_work_directory_are_not_removed() {
     let mut host = Host::new();
     let (work, outside) = (host.work_dir(), host.dir.path().join("outside"));
     std::fs::create_dir_all(outside.join("precious")).unwrap();
@@ -66,7 +66,7 @@ async fn only_what_is_below_the_work_directory_is_removed() {
 }
 
 #[tokio::test]
-async fn volumes_are_made_and_destroyed_in_order() {
+async fn volume_directories_are_created_and_destroyed_in_order() {
     let mut host = Host::new();
     let path = host.work_dir().join("volumes/roles/web/v1");
     assert_eq!(host.path_op(create, &path).await, None);
@@ -122,7 +122,7 @@ async fn a_volume_is_a_link_in_the_sandbox() {
 }
 
 #[tokio::test]
-async fn a_volume_cannot_leave_the_sandbox() {
+async fn volume_target_outside_of_the_sandbox_is_rejected() {
     let mut host = Host::new();
     let source = host.work_dir().join("v");
     std::fs::create_dir_all(&source).unwrap();
@@ -176,7 +176,7 @@ async fn nested_containers_share_a_directory_of_their_parent() {
 }
 
 #[tokio::test]
-async fn what_needs_more_than_posix_is_refused() {
+async fn images_and_docker_containers_require_more_isolators() {
     let mut host = Host::new();
     let docker = pb::ContainerInfo { r#type: pb::container_info::Type::DOCKER, ..Default::default() };
     let image = pb::container_info::MesosInfo { image: pb::Image::default().into(), ..Default::default() };

@@ -53,7 +53,7 @@ fn go(host: &Host, id: &ContainerId) {
 }
 
 #[tokio::test]
-async fn what_containers_use_stays_nested_ones_and_those_of_a_former_agent_too() {
+async fn prune_keeps_images_of_running_nested_and_recovered_containers() {
     for backend in [Backend::Overlay, Backend::Copy] {
         let Some(mut host) = image::host(ISOLATION, backend, |_| ()) else { return };
         let Some(()) = save(&host, &["parent", "nested", "ended", "wanted"]) else { return };
@@ -88,7 +88,7 @@ async fn what_containers_use_stays_nested_ones_and_those_of_a_former_agent_too()
 
 /// The image was brought again with other content, which the store keeps by the same name.
 #[tokio::test]
-async fn a_restart_leaves_layers_that_only_a_container_knows() {
+async fn restarted_agent_keeps_unlisted_layers_of_running_containers() {
     let Some(mut host) = image::host(ISOLATION, Backend::Overlay, |_| ()) else { return };
     let Some(()) = save(&host, &["a"]) else { return };
     host.launch(spec(&host, &id("old"), "a", WAIT)).await;
@@ -111,7 +111,7 @@ async fn a_restart_leaves_layers_that_only_a_container_knows() {
 }
 
 #[tokio::test]
-async fn launches_and_prunes_at_the_same_time_do_not_meet() {
+async fn concurrent_launches_and_prunes_do_not_conflict() {
     const LAUNCHES: usize = 24;
     let Some(mut host) = image::host(ISOLATION, Backend::Overlay, |_| ()) else { return };
     let names = ["a", "b", "c"];
@@ -147,7 +147,7 @@ async fn launches_and_prunes_at_the_same_time_do_not_meet() {
 
 /// Every state in which an agent that was killed may leave its store.
 #[tokio::test]
-async fn what_a_killed_agent_was_removing_is_never_used() {
+async fn partially_pruned_layers_are_not_used_after_a_crash() {
     let Some(mut host) = image::host(ISOLATION, Backend::Overlay, |_| ()) else { return };
     let Some(()) = save(&host, &["a", "b"]) else { return };
     let store = host.dir.path().join("store");

@@ -22,7 +22,7 @@ fn only(containers: Vec<RecoveredContainer>) -> RecoveredContainer {
 }
 
 #[tokio::test]
-async fn a_living_container_is_watched_again() {
+async fn running_container_is_recovered() {
     let mut host = Host::new();
     let a = id("a");
     let pid = host.launch_script(&a, "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done").await;
@@ -34,7 +34,7 @@ async fn a_living_container_is_watched_again() {
 }
 
 #[tokio::test]
-async fn the_status_of_one_that_ended_meanwhile_is_known() {
+async fn exit_status_during_a_restart_is_recovered() {
     let mut host = Host::new();
     let a = id("a");
     let pid = host.launch_script(&a, "while ! [ -e go ]; do sleep 0.01; done; exit 6").await;
@@ -49,7 +49,7 @@ async fn the_status_of_one_that_ended_meanwhile_is_known() {
 }
 
 #[tokio::test]
-async fn an_end_that_was_said_but_not_heard_is_said_again() {
+async fn unacknowledged_exit_is_reported_again() {
     let mut host = Host::new();
     let a = id("a");
     let spec = host.spec(&a, "exit 9");
@@ -87,7 +87,7 @@ fn supervisor(
 
 /// Nobody hears its report: writing it makes the kernel send a SIGPIPE, which is not for the command.
 #[tokio::test]
-async fn a_command_outlives_an_agent_that_dies_during_its_launch() {
+async fn command_survives_an_agent_crash_during_its_launch() {
     let host = Host::new();
     let a = id("a");
     std::fs::create_dir_all(host.runtime(&a)).unwrap();
@@ -111,7 +111,7 @@ async fn a_command_outlives_an_agent_that_dies_during_its_launch() {
 }
 
 #[tokio::test]
-async fn one_that_never_started_never_will() {
+async fn container_that_never_started_is_not_started_after_recovery() {
     let mut host = Host::new();
     let (a, b) = (id("a"), id("b"));
     // The former agent died between making the directory and hearing of the supervisor.
@@ -127,7 +127,7 @@ async fn one_that_never_started_never_will() {
 }
 
 #[tokio::test]
-async fn a_pid_that_is_somebody_else_by_now_is_left_alone() {
+async fn process_with_a_reused_pid_is_not_killed() {
     let mut host = Host::new();
     let a = id("a");
     let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
@@ -143,7 +143,7 @@ async fn a_pid_that_is_somebody_else_by_now_is_left_alone() {
 }
 
 #[tokio::test]
-async fn nothing_survives_a_reboot() {
+async fn container_of_an_earlier_boot_is_lost() {
     let mut host = Host::new();
     let a = id("a");
     let this = std::process::id();
@@ -155,7 +155,7 @@ async fn nothing_survives_a_reboot() {
 }
 
 #[tokio::test]
-async fn a_supervisor_killed_meanwhile() {
+async fn container_of_a_killed_supervisor_is_destroyed_on_recovery() {
     let mut host = Host::new();
     let a = id("a");
     let pid = host.launch_script(&a, "echo $$; sleep 1000; true").await;
@@ -170,7 +170,7 @@ async fn a_supervisor_killed_meanwhile() {
 }
 
 #[tokio::test]
-async fn orphans_are_destroyed_and_forgotten() {
+async fn orphans_are_destroyed_and_removed() {
     let mut host = Host::new();
     let (a, b) = (id("a"), id("b"));
     let kept = host.launch_script(&a, "sleep 1000").await;
@@ -241,7 +241,7 @@ async fn a_nested_launch_is_destroyed_with_its_parent() {
 }
 
 #[tokio::test]
-async fn nested_containers_end_before_their_parent() {
+async fn nested_containers_are_destroyed_before_their_parent() {
     let mut host = Host::new();
     let a = id("a");
     let (b, c) = (a.child("b"), a.child("b").child("c"));
@@ -258,7 +258,7 @@ async fn nested_containers_end_before_their_parent() {
 }
 
 #[tokio::test]
-async fn nested_containers_end_when_their_parent_does() {
+async fn exit_of_the_parent_destroys_nested_containers() {
     let mut host = Host::new();
     let a = id("a");
     host.launch_script(&a, "while ! [ -e go ]; do sleep 0.01; done; exit 3").await;
@@ -270,7 +270,7 @@ async fn nested_containers_end_when_their_parent_does() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_nested_container_is_kept_until_it_is_removed() {
+async fn exit_status_of_a_nested_container_is_kept_until_removal() {
     let mut host = Host::new();
     let a = id("a");
     let b = a.child("b");
@@ -296,7 +296,7 @@ async fn the_end_of_a_nested_container_is_kept_until_it_is_removed() {
 }
 
 #[tokio::test]
-async fn a_dead_root_with_a_living_child_is_cleaned_up_in_order() {
+async fn child_of_an_exited_root_is_destroyed_before_it() {
     let mut host = Host::new();
     let (a, b) = (id("a"), id("a").child("b"));
     let root = host.launch_script(&a, "while ! [ -e go ]; do sleep 0.01; done; exit 2").await;
@@ -311,7 +311,7 @@ async fn a_dead_root_with_a_living_child_is_cleaned_up_in_order() {
 }
 
 #[tokio::test]
-async fn a_known_child_of_an_unknown_root_ends() {
+async fn child_of_an_unknown_root_is_destroyed() {
     let mut host = Host::new();
     let (a, b) = (id("a"), id("a").child("b"));
     let pids = [host.launch_script(&a, "sleep 1000").await, host.launch_script(&b, "sleep 1000").await];
@@ -348,7 +348,7 @@ async fn ends_of_both(host: &mut Host) {
 }
 
 #[tokio::test]
-async fn a_container_whose_directory_was_deleted_is_found_by_its_supervisor() {
+async fn container_without_runtime_directory_is_found_by_its_supervisor() {
     let (mut host, pid) = with_deleted_directories(Host::new(), None).await;
     let found = host.recover(&[&id("a"), &id("a").child("b")]).await;
     assert_eq!(found[0], alive(&id("a"), pid));
@@ -357,7 +357,7 @@ async fn a_container_whose_directory_was_deleted_is_found_by_its_supervisor() {
 }
 
 #[tokio::test]
-async fn a_container_whose_directory_was_deleted_is_found_by_its_cgroups() {
+async fn container_without_runtime_directory_is_found_by_its_cgroups() {
     let isolation = "cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid";
     let Some(host) = Host::linux(isolation) else { return };
     let (a, orphan, root) = (id("a"), id("orphan"), host.options.cgroups.root.clone());
@@ -384,7 +384,7 @@ async fn a_container_whose_directory_was_deleted_is_found_by_its_cgroups() {
 
 /// The directory was deleted and the supervisor was killed while no agent ran: only the cgroup tells.
 #[tokio::test]
-async fn who_is_left_in_a_known_cgroup_is_ended() {
+async fn process_left_in_a_known_cgroup_is_killed() {
     let Some(mut host) = Host::linux("posix/cpu") else { return };
     let (lost, root) = (id("lost"), host.options.cgroups.root.clone());
     let cgroup = kernel::cgroup(&root, "freezer", &lost);
@@ -400,7 +400,7 @@ async fn who_is_left_in_a_known_cgroup_is_ended() {
 
 /// The same of one that nobody asks for; but what another agent has below the same root stays.
 #[tokio::test]
-async fn who_is_left_in_a_cgroup_of_ours_is_ended_and_nobody_else() {
+async fn only_orphans_in_own_cgroups_are_killed() {
     let Some(mut host) = Host::linux("posix/cpu") else { return };
     let (orphan, root) = (id("orphan"), host.options.cgroups.root.clone());
     let supervisor = host.launch_script(&orphan, "echo $$; sleep 1000; true").await;
@@ -428,7 +428,7 @@ async fn who_is_left_in_a_cgroup_of_ours_is_ended_and_nobody_else() {
 
 /// The agent was killed after it had stopped the processes of a container and before it killed them.
 #[tokio::test]
-async fn an_end_that_was_begun_is_gone_on_with() {
+async fn interrupted_destroy_is_completed_on_recovery() {
     let Some(mut host) = Host::linux("posix/cpu") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     host.launch_script(&a, "sleep 1000").await;

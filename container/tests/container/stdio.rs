@@ -50,7 +50,7 @@ async fn hear_all(output: &mut Output) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_terminal_has_a_size_an_echo_and_a_command_that_it_controls() {
+async fn terminal_has_size_echo_and_a_controlled_command() {
     let mut host = Host::new();
     let a = id("a");
     let script = "read go; stty size; trap 'stty size; exit 7' WINCH; ps -o tty= -p $$ >tty; echo ready; while :; do read line; echo got $line; done";
@@ -73,7 +73,7 @@ async fn a_terminal_has_a_size_an_echo_and_a_command_that_it_controls() {
 }
 
 #[tokio::test]
-async fn a_session_begins_as_its_parent_did() {
+async fn session_inherits_environment_and_directory_of_its_parent() {
     let mut host = Host::new();
     let a = id("a");
     let environment =
@@ -101,7 +101,7 @@ async fn a_session_begins_as_its_parent_did() {
 }
 
 #[tokio::test]
-async fn a_session_waits_for_its_first_listener() {
+async fn session_output_is_held_until_the_first_subscriber() {
     let mut host = Host::new();
     let a = id("a");
     host.launch_script(&a, "exec sleep 1000").await;
@@ -121,7 +121,7 @@ async fn a_session_waits_for_its_first_listener() {
 }
 
 #[tokio::test]
-async fn listeners_find_the_container_again_after_a_restart_of_the_agent() {
+async fn subscribers_reattach_after_an_agent_restart() {
     let mut host = Host::new();
     let a = id("a");
     let script = "while read line; do echo got $line; done";
@@ -146,7 +146,7 @@ async fn listeners_find_the_container_again_after_a_restart_of_the_agent() {
 }
 
 #[tokio::test]
-async fn who_does_not_listen_is_cut_off_and_the_others_hear_everything() {
+async fn slow_subscriber_is_disconnected_and_others_receive_all_output() {
     let mut host = Host::new();
     let a = id("a");
     let script = "read go; head -c 4000000 /dev/zero | tr '\\0' x; echo; echo over";
@@ -169,7 +169,7 @@ async fn who_does_not_listen_is_cut_off_and_the_others_hear_everything() {
 }
 
 #[tokio::test]
-async fn the_last_words_of_who_is_killed_are_heard() {
+async fn output_of_a_killed_session_is_complete() {
     let mut host = Host::new();
     let a = id("a");
     host.launch_script(&a, "exec sleep 1000").await;
@@ -184,7 +184,7 @@ async fn the_last_words_of_who_is_killed_are_heard() {
 }
 
 #[tokio::test]
-async fn a_window_needs_a_terminal() {
+async fn window_resize_requires_a_terminal() {
     let mut host = Host::new();
     let a = id("a");
     host.launch_script(&a, "exec sleep 1000").await;
@@ -201,7 +201,7 @@ async fn a_window_needs_a_terminal() {
 }
 
 #[tokio::test]
-async fn files_are_exchanged_and_nothing_is_lost() {
+async fn rotated_container_output_loses_no_byte() {
     let rotation = Rotation { bytes_max: 8192, kept_max: 100 };
     let logger = ContainerLogger::Rotate {
         stdout: rotation,

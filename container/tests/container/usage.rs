@@ -10,7 +10,7 @@ use tepui_types::ContainerId;
 const BURN: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 
 #[tokio::test]
-async fn processes_of_a_container_are_counted_together() {
+async fn usage_includes_all_processes_of_a_container() {
     let mut host = Host::new();
     let (outer, other) = (ContainerId::root("outer"), ContainerId::root("other"));
     let inner = outer.child("inner");

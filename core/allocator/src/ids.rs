@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_found_also_if_their_places_are_taken() {
+    fn ids_are_found_when_all_probes_collide() {
         let mut ids: Ids<&str, u32> = Ids::new();
         assert_eq!((ids.get(&"x"), ids.remove(&"x")), (None, None));
         ids.grow();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_heavier_comes_first_by_its_weight() {
+    fn win_rate_of_a_draw_is_proportional_to_the_weight() {
         let mut rng = Rng::seeded(7);
         for (weight, percent) in [(1.0, 50), (3.0, 75), (9.0, 90), (0.25, 20)] {
             let won = |_: &u32| race(&mut rng, Weight::from_f64(weight)) < race(&mut rng, Weight::ONE);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_minimums_are_rejected() {
         for text in ["cpus", "cpus:", "cpus:x", ":1", "cpus:1|", "cpus:-1", "cpus:1;;mem:2", "cpus:NaN"] {
             assert!(MinAllocatable::parse(text).is_err(), "{text}");
         }

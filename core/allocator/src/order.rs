@@ -150,7 +150,7 @@ mod tests {
     proptest! {
         /// Few or many at a time: everybody has the place that the key says.
         #[test]
-        fn newcomers_find_their_places(crowds in proptest::collection::vec(0..2 * INSERTED_MAX, 0..8)) {
+        fn order_is_sorted_after_joins_of_any_size(crowds in proptest::collection::vec(0..2 * INSERTED_MAX, 0..8)) {
             let (mut order, mut all, mut rng) = (Order::default(), Vec::new(), Rng::seeded(1));
             for crowd in crowds {
                 for _ in 0..crowd {

@@ -65,7 +65,7 @@ mod tests {
     use crate::slab::{AgentSlot, Slot};
 
     #[test]
-    fn what_is_offered_again_is_not_named_again() {
+    fn repeated_offers_share_interned_reservation_names() {
         let mut script = Script::new(Options { allocation_slack: true, ..Options::default() });
         for line in [
             "framework F role=web/shop",

@@ -132,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_shares() {
+    fn share_is_amount_by_total_and_weight() {
         for (amount, total, weight, share) in [
             (0, 10, 1.0, 0.0),
             (10, 0, 1.0, 0.0),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_is_a_tie_where_doubles_see_none() {
+    fn equal_shares_tie_regardless_of_floating_point_error() {
         let tenth = |amount, weight| Share::of(amount, 10, Weight::from_f64(weight));
         assert_ne!(0.3 / 3.0, 0.1);
         assert_eq!(tenth(3, 3.0), tenth(1, 1.0));
@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_ways_to_divide_give_the_same(a in 1..1u64 << 53, b in 1..1u64 << 53, less in 0..53u32) {
+        fn fast_and_exact_division_agree(a in 1..1u64 << 53, b in 1..1u64 << 53, less in 0..53u32) {
             for (left, divisor) in [(a >> less, b), (a, b >> less), (a, a), (a >> less, a), (a, a - 1)] {
                 if left > 0 && divisor > 0 {
                     let exact = Share::quotient(u128::from(left), u128::from(divisor));

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_found_in_every_piece() {
+    fn slab_entries_are_found_in_every_chunk() {
         let mut slab: Slab<AgentSlot, usize> = Slab::new();
         let slots: Vec<AgentSlot> = (0..3 * PIECE + 1).map(|n| slab.insert(n)).collect();
         assert!(slots.iter().enumerate().all(|(n, slot)| slot.index() == n && slab[*slot] == n));

@@ -70,7 +70,7 @@ fn resources(text: &str) -> Resources {
 }
 
 #[test]
-fn nothing_to_give_takes_nothing() {
+fn idle_batch_allocates_no_heap() {
     for frameworks in [10, 500] {
         let mut world = World::new(frameworks);
         assert_eq!(world.batch().0.grants.len(), AGENTS);
@@ -79,7 +79,7 @@ fn nothing_to_give_takes_nothing() {
 }
 
 #[test]
-fn asking_those_who_refuse_takes_nothing() {
+fn batch_with_filtered_frameworks_allocates_no_heap() {
     for frameworks in [10, 500] {
         let mut world = World::new(frameworks);
         // Everybody is offered every agent, and refuses it.
@@ -94,7 +94,7 @@ fn asking_those_who_refuse_takes_nothing() {
 }
 
 #[test]
-fn asking_those_at_their_limit_takes_nothing() {
+fn batch_with_frameworks_at_their_limit_allocates_no_heap() {
     for frameworks in [10, 500] {
         let mut world = World::new(frameworks);
         for number in 0..frameworks {
@@ -109,7 +109,7 @@ fn asking_those_at_their_limit_takes_nothing() {
 
 /// Each offer has a list of resources, its place among what the framework holds, and its place in the answer.
 #[test]
-fn an_offer_takes_the_same_however_many_were_asked() {
+fn heap_use_of_an_offer_is_independent_of_framework_count() {
     let taken = [10, 500].map(|frameworks| {
         let mut world = World::new(frameworks);
         for _ in 1..frameworks {

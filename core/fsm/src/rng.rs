@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn same_seed_same_run() {
+    fn same_seed_gives_the_same_numbers() {
         let (mut a, mut b) = (Rng::seeded(7), Rng::seeded(7));
         assert!((0..1000).all(|_| a.next_u64() == b.next_u64()));
         assert_ne!(Rng::seeded(7).next_u64(), Rng::seeded(8).next_u64());

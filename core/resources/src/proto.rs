@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_by_name() {
+    fn amounts_round_trip_and_invalid_ones_are_rejected() {
         let amounts =
             |value: f64| Amounts::from([("cpus".into(), pb::value::Scalar { value, ..Default::default() })]);
         let zero = Limits::from_proto(&amounts(0.0)).expect("zero is a limit");

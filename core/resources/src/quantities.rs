@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_and_differences() {
+    fn quantities_are_added_and_subtracted() {
         let sum = quantities("cpus:1 foo:2 bar:1") + &quantities("cpus:0.5 foo:1 zoo:3");
         assert_eq!(sum.to_string(), "cpus:1.5; bar:1; foo:3; zoo:3");
         assert_eq!(sum.clone() - &quantities("cpus:2 foo:3 nil:4"), quantities("bar:1 zoo:3"));

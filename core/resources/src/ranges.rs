@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_at_the_edges() {
+    fn range_differences_are_exact_at_the_edges() {
         for (left, right, rest) in [
             (vec![(1, 10)], vec![(3, 4), (6, 6)], vec![(1, 2), (5, 5), (7, 10)]),
             (vec![(1, 10), (20, 30)], vec![(5, 25)], vec![(1, 4), (26, 30)]),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_membership_at_the_top() {
+    fn ranges_up_to_the_maximum_are_counted() {
         let all = ranges(&[(0, MAX)]);
         assert_eq!(all.count(), 1 << 64);
         assert!(all.has(MAX) && all.has(0) && all.contains(&ranges(&[(MAX, MAX)])));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn first_values_of_ranges() {
+    fn first_values_of_ranges_are_taken_in_order() {
         let ports = ranges(&[(1, 3), (10, 20)]);
         for (count, want) in
             [(0, ranges(&[])), (2, ranges(&[(1, 2)])), (4, ranges(&[(1, 3), (10, 10)])), (99, ports.clone())]

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_allowed_to_use_a_reserved_resource() {
+    fn reserved_resource_is_allocatable_to_its_role_and_subroles() {
         let cpus = Resource::scalar("cpus", Scalar::ONE);
         let reserved = cpus.clone().push_reservation(Reservation::fixed("eng"));
         for (role, allowed) in

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_of_a_role() {
+    fn ancestors_of_a_role_are_listed() {
         let role = Role::from("eng/web/a");
         assert_eq!(role.ancestors().collect::<Vec<_>>(), ["eng/web", "eng"]);
         assert!(role.is_strict_subrole_of(&"eng".into()) && role.is_nested());

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn set_algebra() {
+    fn set_operations_are_correct() {
         let (ab, bc) = (set("b a"), set("c b b"));
         assert_eq!(ab.union(&bc).to_string(), "{a, b, c}");
         assert_eq!(ab.difference(&bc), set("a"));

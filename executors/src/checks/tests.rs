@@ -34,7 +34,7 @@ fn absent_fields_have_v1_defaults() {
 }
 
 #[test]
-fn health_reports() {
+fn consecutive_failures_after_the_grace_period_are_unhealthy() {
     let (good, bad) = (Outcome::Exited(0), Outcome::Exited(1));
     let unhealthy = |kill| Some(Report::Unhealthy { kill });
     // (failures allowed, [(second, outcome, report)])

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_wins_over_the_environment_which_wins_over_defaults() {
+    fn options_file_overrides_environment_and_defaults() {
         let options = Options::parse(
             r#"{"external-volumes": {"use-external-volumes": true,
                 "pod-replacement-failure-policy": {"min-replace-delay": 5}}}"#,

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_become_nodes() {
+    fn yaml_documents_are_parsed_with_anchors_and_merges() {
         let (root, faults) = read("a: &x {b: 1, c: 2}\nd:\n  <<: *x\n  c: 3\ne:\n- *x\n- ~\n").expect("YAML");
         assert_eq!((keys(&root), faults), (vec!["a", "d", "e"], vec![]));
         let Value::Mapping(entries) = &root.value else { panic!("a mapping") };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_single_document_are_refused() {
+    fn invalid_or_multiple_yaml_documents_are_rejected() {
         let nested = "[".repeat(100);
         let bomb: String = (1..10).fold("a0: &a0 [x,x,x,x,x,x,x,x]\n".to_owned(), |text, n| {
             let alias = vec![format!("*a{}", n - 1); 8].join(",");

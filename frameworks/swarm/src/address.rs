@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_say_where_the_engine_listens() {
+    fn agent_attributes_determine_the_engine_address() {
         for (port, socket, is_local, tls, expected) in [
             (None, None, false, false, "host-1:2375"),
             (None, None, false, true, "host-1:2376"),

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_taken_apart() {
+    fn expressions_are_parsed() {
         use Operator::{Equal, NotEqual};
         for (text, key, operator, value, soft) in [
             ("node==a", "node", Equal, "a", false),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_compared() {
+    fn expressions_match_candidates() {
         for (text, candidates, expected) in [
             ("node==node-1", &["node-1"][..], true),
             ("node==node-1", &["node-10"], false),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn options_win_over_variables() {
+    fn options_override_variables() {
         let wrong = |text: &str| {
             Err(format!("cluster-opt mesos.enablerevocable must be true or false, not {text:?}"))
         };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_named() {
+    fn invalid_cluster_options_are_named_in_the_error() {
         for (option, error) in [
             ("mesos.user", "--cluster-opt mesos.user must be KEY=VALUE"),
             ("mesos.address=x", "invalid IP address for cluster-opt mesos.address: \"x\""),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_allow_nothing_are_rejected() {
+    fn res_type_constraints_without_a_match_are_rejected() {
         let no_kind = |text: &str| {
             format!("E2 constraint res-type{text} does not allow any resource type (regular, revocable)")
         };
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn one_constraint_at_most() {
+    fn multiple_res_type_constraints_are_rejected() {
         assert_eq!(
             outcome(&["==regular", "==~revocable"]),
             "E1 only one constraint with key \"res-type\" is allowed, got 2: res-type==regular, res-type==~revocable"
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn without_revocable_resources_all_is_regular() {
+    fn disabled_revocable_resources_map_choices_to_regular() {
         let regular = Ok(Choice::Only(Kind::Regular));
         for (choice, expected) in [
             (Choice::Only(Kind::Regular), regular.clone()),

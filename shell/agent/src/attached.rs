@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_has_three_names() {
+    fn sandbox_is_attached_under_three_paths() {
         let sandbox = "/w/slaves/S0/frameworks/F/executors/E/runs/c1";
         let names = names("F", "E", sandbox);
         assert!(names.iter().all(|one| one.real == sandbox), "{names:?}");

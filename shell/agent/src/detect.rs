@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_of_one_machine_share_it_and_no_port() {
+    fn agents_of_one_machine_divide_its_resources_and_ports() {
         let part = |index, agents| share_of_machine(index, agents, Path::new("/"));
         let all = |agents| -> Resources {
             (0..agents).flat_map(|index| parse::resources(&part(index, agents), "*").unwrap()).collect()
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_not_detected() {
+    fn explicit_resources_override_detection() {
         assert_eq!(
             shown(Some("cpus:4;mem:1024;disk:10;ports:[1-2]")).unwrap(),
             "cpus:4; mem:1024; disk:10; ports:[1-2]"
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused() {
+    fn invalid_resources_are_rejected() {
         for text in [
             "cpus",
             "cpus:x",
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_can_hold_the_resources() {
+    fn resources_are_read_from_a_file_url() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "cpus:3;mem:5;disk:7;ports:[1-2]").unwrap();
         let url = format!("file://{}", file.path().display());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_read_from_the_system() {
+    fn total_memory_is_parsed_from_meminfo() {
         assert_eq!(total_bytes("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(16 * MEGABYTE));
         assert_eq!(total_bytes("garbage"), None);
         assert!(mem_megabytes() > 0);

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_go_when_the_headroom_is_used() {
+    fn image_gc_is_due_above_the_headroom() {
         for (headroom, used, is_due) in
             [(0.1, 0.89, false), (0.1, 0.91, true), (0.0, 1.0, false), (1.0, 0.01, true), (1.0, 0.0, false)]
         {

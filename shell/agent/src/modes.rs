@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_of_older_agents_are_limited() {
+    fn permissions_of_existing_work_directories_are_tightened() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join("work").join(name);
         let sandbox = "slaves/S0/frameworks/F/executors/e/runs/C";

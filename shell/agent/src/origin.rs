@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pages_of_the_master_may_read() {
+    fn cors_allows_only_origins_of_the_master() {
         let master = pb::MasterInfo {
             hostname: Some("m1.example".into()),
             port: 5050,

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_is_that_of_the_other_end() {
+    fn peer_user_is_parsed_from_socket_diagnostics() {
         for (answer, expected) in [
             (answer(BY_FAMILY, 5051, 1000, 8), Peer::Local(1000)),
             (answer(BY_FAMILY, 5051, 0, 8), Peer::Local(0)),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn real_connections_have_our_user() {
+    fn peer_user_of_a_local_connection_is_found() {
         let own = Peer::Local(nix::unistd::geteuid().as_raw());
         assert!(is_supported().expect("loopback works"));
         for listen in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {

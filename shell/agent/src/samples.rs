@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_words() {
+    fn load_averages_are_parsed() {
         let load = load_averages("0.20 1.18 0.12 1/80 11206\n").expect("averages");
         assert_eq!((load.five_minutes, load.fifteen_minutes), (1.18, 0.12));
         assert_eq!(load_averages("0.20"), None);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_resources_are_checked() {
+    fn fixed_estimator_resources_are_validated() {
         assert!(fixed_estimator("cpus:2;mem:64").is_ok());
         assert!(fixed_estimator("cpus:x").is_err());
     }

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_master_addresses_are_rejected() {
         for wrong in ["", " , ", "host", "host:", "host:x", ":1", "zk://a:1/mesos", "h:99999", "h:0"] {
             assert!(Targets::parse(wrong, None).is_err(), "{wrong}");
         }

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_say_who_did_what_to_which_entity_from_where() {
+    fn audit_entries_have_principal_action_entity_and_peer() {
         let text = trail(|audit| {
             let ops = Some(Principal::named("ops"));
             let allowed = witness(Deed::new("TEARDOWN").on("framework_id", "F1"), ops.clone());
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_cut() {
+    fn long_audit_values_are_truncated() {
         let long = "ä".repeat(VALUE_BYTES_MAX);
         let text = trail(|audit| {
             audit.record(&Entry { action: "A", reason: Some(&long), ..Entry::default() });

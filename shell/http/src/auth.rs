@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn proofs() {
+    async fn basic_and_bearer_credentials_are_authenticated() {
         let text = br#"{"credentials":[{"principal":"ops","secret":"a:b"},{"principal":"empty"}]}"#;
         let key = Arc::new(JwtKey::new(b"tokens-secret"));
         let claims = BTreeMap::from([("fid".to_owned(), "F".to_owned())]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_secrets_are_slowed_down_and_tokens_are_not() {
+    async fn failed_secrets_are_rate_limited_and_tokens_are_not() {
         let text = br#"{"credentials":[{"principal":"ops","secret":"right"}]}"#;
         let key = Arc::new(JwtKey::new(b"tokens-secret"));
         let token = format!("Bearer {}", key.mint(&BTreeMap::new()));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_how_to_ask() {
+    fn rejection_has_challenge_and_retry_after_headers() {
         let realm = Realm { name: "mesos-agent-executor", ..CLOSED };
         let response = crate::Response::from(HttpError::unauthorized(challenge(realm)));
         assert_eq!(

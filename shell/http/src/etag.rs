@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_version_is_recognised() {
+    fn if_none_match_with_the_current_etag_matches() {
         let tag = EntityTag::new(0xabc, 17);
         for (header, expected) in [
             (None, false),

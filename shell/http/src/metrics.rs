@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_v1_are_paths() {
+    fn snapshot_metric_names_are_v1_paths() {
         expect![[r#"{"master/frameworks/b/F2/calls":3.0,"master/frameworks/b/F2/calls/accept":1.0,"master/frameworks/b/F2/calls/kill":2.0,"master/frameworks/b/F2/roles/a/b/suppressed":0.0,"master/frameworks/b/F2/roles/a_b/suppressed":0.0,"master/frameworks/b/F2/subscribed":1.0,"master/frameworks/we%22b%2Fx/F1/calls":3.0,"master/frameworks/we%22b%2Fx/F1/calls/accept":1.0,"master/frameworks/we%22b%2Fx/F1/calls/kill":2.0,"master/frameworks/we%22b%2Fx/F1/roles/a/b/suppressed":0.0,"master/frameworks/we%22b%2Fx/F1/roles/a_b/suppressed":0.0,"master/frameworks/we%22b%2Fx/F1/subscribed":1.0,"master/slave_removals/reason_unhealthy":4.0,"master/uptime_secs":1.5}"#]]
         .assert_eq(&String::from_utf8(MetricsForm::Snapshot.write(&sample())).unwrap());
         assert_eq!(sample().list().len(), 14);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn open_metrics_names_counters_without_their_ending_and_has_an_end() {
+    fn open_metrics_format_is_well_formed() {
         let mut metrics = Metrics::default();
         metrics.gauge("master/uptime_secs", 1.5);
         metrics.counter("master/slave_removals", 4);

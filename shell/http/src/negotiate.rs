@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_form_is_json_if_it_may_be() {
+    fn response_encoding_prefers_json() {
         for (accept, expected) in [
             (None, Some(Encoding::Json)),
             (Some("*/*"), Some(Encoding::Json)),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bodys_form_ignores_case_and_parameters() {
+    fn content_type_ignores_case_and_parameters() {
         for (value, expected) in [
             (Some("application/json"), Ok(Encoding::Json)),
             (Some("application/json; charset=utf-8"), Ok(Encoding::Json)),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_named_by_their_records_or_by_themselves() {
+    fn stream_encoding_is_negotiated_by_accept_headers() {
         let headers = |accept: Option<&'static str>, message: Option<&'static str>| -> HeaderMap {
             let pairs = [(ACCEPT, accept), (HeaderName::from_static(MESSAGE_ACCEPT), message)];
             let value = |(name, value): (HeaderName, Option<&'static str>)| {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn streamed_bodies_name_their_records() {
+    fn request_stream_encoding_follows_content_type_headers() {
         let json = "application/json";
         for (content, message, expected) in [
             (Some(json), None, Ok(None)),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_only_for_those_who_ask() {
+    fn gzip_requires_accept_encoding() {
         for (value, expected) in [
             (None, false),
             (Some("gzip, deflate"), true),

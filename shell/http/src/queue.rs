@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_but_staying_over_the_limit_does_not() {
+    fn short_burst_is_queued_and_a_lasting_excess_disconnects() {
         let start = Instant::now();
         let queue = Queue::new(limits(), false);
         for _ in 0..5 {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_together_counts_one_by_one() {
+    fn every_event_of_a_batch_counts_towards_the_lag() {
         let start = Instant::now();
         let queue = Queue::new(limits(), false);
         let three = Batch { bytes: "xyz".into(), events: 3 };
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ceiling_holds_at_once() {
+    fn queue_byte_limit_applies_immediately() {
         let queue = Queue::new(limits(), false);
         queue.push(vec![b'x'; 900].into(), Instant::now()).unwrap();
         assert!(queue.push(vec![b'x'; 200].into(), Instant::now()).is_err());
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_stream_starts_with_its_first_record_and_ends_after_the_last() {
+    fn held_stream_starts_with_the_snapshot_then_queued_events() {
         let queue = Queue::new(limits(), true);
         queue.push("old".into(), Instant::now()).unwrap();
         queue.restart();
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_is_not_slow_before_it_has_its_first_record() {
+    fn lag_is_measured_after_the_first_record() {
         let (start, queue) = (Instant::now(), Queue::new(limits(), true));
         for seconds in [0, 20, 40] {
             queue.push("xx".into(), start + Duration::from_secs(seconds)).unwrap();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_subscriber_still_gets_the_rest_of_its_first_record_and_the_reason() {
+    fn dropped_subscriber_gets_its_complete_first_record_and_the_reason() {
         for (begun, expected) in [(false, &["why"][..]), (true, &["state", "why"])] {
             let queue = Queue::new(limits(), true);
             queue.push("2".into(), Instant::now()).unwrap();

@@ -72,7 +72,7 @@ mod tests {
 
     /// Inside a runtime nothing may wait.
     #[tokio::test]
-    async fn dropping_them_waits_for_nothing() {
+    async fn drop_does_not_wait_for_rendering_threads() {
         let threads = RenderingThreads::new(NonZero::<usize>::MIN);
         let ((begun, begins), (go, may_go)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
         let rendering = threads.run(move || (begun.send(()).is_ok(), may_go.recv().is_ok()));

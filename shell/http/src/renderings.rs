@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_a_rendering_is_bounded() {
+    fn pause_after_a_rendering_bounds_its_cpu_share() {
         for (took_ms, pause_ms) in
             [(0, 0), (1, 19), (50, 950), (60, 1000), (300, 1000), (500, 1500), (4000, 12_000)]
         {
@@ -318,7 +318,7 @@ mod tests {
     /// What was requested while an older rendering was in progress shares the next; there are never more at a time than
     /// permitted, and nothing is rendered for readers that left.
     #[tokio::test]
-    async fn renderings_wait_for_their_turn() {
+    async fn concurrent_renderings_are_limited_and_shared() {
         let renderings = Renderings::with_limits(NonZero::<usize>::MIN, usize::MAX);
         let ((begun, begins), (go, may_go)) = (channel(), channel());
         let first = renderings.get("state", 2, false, held(2, begun.clone(), may_go));

@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn readers_read_along_and_whatever_pace_they_have() {
+    async fn readers_of_a_rendition_get_all_bytes_at_any_pace() {
         let (rendition, mut pen) = Rendition::begin(false);
         pen.write(b"one ".to_vec());
         pen.write(b"two ".to_vec());
@@ -365,7 +365,7 @@ mod tests {
 
     /// However fast the peer takes a large answer, other connections have their turn in between.
     #[tokio::test]
-    async fn a_large_answer_yields() {
+    async fn large_response_yields_between_chunks() {
         let (rendition, mut pen) = Rendition::begin(false);
         (0..CHUNKS_AT_ONCE * 2 + 1).for_each(|_| pen.write(b"x".to_vec()));
         pen.finish();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_leaves_in_pieces() {
+    async fn json_is_streamed_in_chunks() {
         let (rendition, pen) = Rendition::begin(false);
         let text = "x".repeat(CHUNK_BYTES);
         write_json(pen, |w| w.array(|w| (0..3).for_each(|_| w.object(|w| w.field("x", &text)))));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_large_is_compressed() {
+    async fn large_renditions_are_compressed() {
         let large = "x".repeat(5000);
         for (text, compressed) in [("small", false), (large.as_str(), true)] {
             let (rendition, mut pen) = Rendition::begin(true);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_maker_that_fails_is_noticed() {
+    async fn failed_rendering_breaks_the_response() {
         let (rendition, pen) = Rendition::begin(false);
         drop(pen);
         let refused = rendition.response("text/plain").await.map(drop).unwrap_err();

@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_files_for_others() {
+    fn connection_limit_leaves_file_descriptors_for_other_uses() {
         for (wanted, files, expected) in [
             (65_536, None, 65_536),
             (65_536, Some(1 << 20), 65_536),

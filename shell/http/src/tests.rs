@@ -193,7 +193,7 @@ fn body(answer: &str) -> &str {
 }
 
 #[tokio::test]
-async fn calls_are_refused_in_order_and_with_words() {
+async fn invalid_calls_are_rejected_with_v1_messages() {
     let bench = bench();
     let json = "Content-Type: application/json\r\n";
     for (headers, body_sent, expected) in [
@@ -231,7 +231,7 @@ async fn calls_are_refused_in_order_and_with_words() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_limit_also_when_compressed() {
+async fn body_limit_applies_to_decompressed_bytes() {
     let bench = bench();
     let head = "POST /call HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n";
     let announced = format!("{head}Content-Length: {}\r\n\r\n", CALL_BYTES_MAX + 1);
@@ -281,7 +281,7 @@ fn event(n: u32) -> scheduler::Event {
 }
 
 #[tokio::test]
-async fn a_stream_is_records_in_chunks_until_it_is_closed() {
+async fn stream_sends_one_record_per_chunk_until_closed() {
     let mut bench = bench();
     let mut stream = bench.connect().await;
     stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
@@ -305,7 +305,7 @@ async fn a_stream_is_records_in_chunks_until_it_is_closed() {
 }
 
 #[tokio::test]
-async fn a_peer_that_leaves_is_noticed_waiting_or_streaming() {
+async fn disconnected_client_is_detected_while_waiting_or_streaming() {
     let mut bench = bench();
     for open in [false, true] {
         let mut stream = bench.connect().await;
@@ -324,7 +324,7 @@ async fn a_peer_that_leaves_is_noticed_waiting_or_streaming() {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_does_not_read_is_cut_off() {
+async fn subscriber_that_does_not_read_is_disconnected() {
     let limits = StreamLimits {
         subscriber_queue_events_max: 10,
         subscriber_over_limit_max: Duration::ZERO,
@@ -402,7 +402,7 @@ async fn a_dropped_subscriber_gets_the_reason() {
 }
 
 #[tokio::test]
-async fn both_directions_flow_at_once() {
+async fn duplex_stream_sends_and_receives_concurrently() {
     let mut bench = bench();
     let mut stream = bench.connect().await;
     stream
@@ -426,7 +426,7 @@ async fn both_directions_flow_at_once() {
 }
 
 #[tokio::test]
-async fn stopping_ends_streams_and_refuses_new_peers() {
+async fn stop_closes_streams_and_rejects_connections() {
     let mut bench = bench();
     let mut stream = bench.connect().await;
     stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();

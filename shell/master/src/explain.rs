@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_times_read_well() {
+    fn positions_and_durations_are_formatted() {
         for (place, text) in [(1, "1st of 200"), (2, "2nd of 200"), (3, "3rd of 200"), (11, "11th of 200")] {
             assert_eq!(place_text(Some(Place { place, of: 200 })), text);
         }

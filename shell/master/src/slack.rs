@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_slack_is_what_owners_leave_unused() {
+    fn idle_slack_is_reserved_minus_used_resources() {
         let (total, used) =
             (resources("cpus:4;cpus(web):2;mem(db):64;mem:64"), resources("cpus:1;cpus(web):0.5"));
         let used = used.allocate(&Role::from("web"));

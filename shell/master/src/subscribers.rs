@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_feed_discards_events_and_nothing_else() {
+    fn full_feed_discards_only_events() {
         let mut pending = Pending::default();
         let mut push = |item: Item| {
             pending.push(item, 2);
@@ -382,7 +382,7 @@ mod tests {
 
     /// However many events there are and whatever becomes of their delivery, the machine's thread goes on.
     #[test]
-    fn the_feed_never_waits() {
+    fn feed_push_never_blocks() {
         let feed = Feed(Arc::default());
         (0..FEED_EVENTS_MAX * 2 + 1).for_each(|_| feed.push(event()));
         let shared = feed.0.clone();
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_pushed_is_delivered_before_the_end() {
+    async fn pending_items_are_delivered_before_the_feed_closes() {
         let shared = Arc::new(Shared::default());
         let feed = Feed(shared.clone());
         let mut waiting = Box::pin(shared.take(Instant::now()));

@@ -145,7 +145,7 @@ const SUBSCRIBE: &str = r#"{"type":"SUBSCRIBE","subscribe":{"framework_info":{"u
        "capabilities":[{"type":"MULTI_ROLE"}]}}}"#;
 
 #[tokio::test]
-async fn the_small_endpoints_answer() {
+async fn small_endpoints_have_status_and_body() {
     let master = start().await;
     for (path, status, body) in [
         ("/health", 200, ""),
@@ -186,7 +186,7 @@ async fn the_small_endpoints_answer() {
 }
 
 #[tokio::test]
-async fn operators_reads_and_refusals() {
+async fn operator_reads_are_answered_and_invalid_calls_rejected() {
     let master = start().await;
     for (body, status, text) in [
         (r#"{"type":"GET_HEALTH"}"#, 200, r#"{"type":"GET_HEALTH","get_health":{"healthy":true}}"#),
@@ -229,7 +229,7 @@ async fn operators_reads_and_refusals() {
 }
 
 #[tokio::test]
-async fn a_scheduler_subscribes_and_calls_on_its_stream() {
+async fn scheduler_calls_require_the_stream_id() {
     let master = start().await;
     let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
     let subscribed = events.event("SUBSCRIBED").await;
@@ -312,7 +312,7 @@ async fn link_up_as(master: &RunningMaster, subscribe: &link::Call) -> Stream {
 }
 
 #[tokio::test]
-async fn an_agent_links_and_its_resources_are_offered_and_shown() {
+async fn registered_agent_is_offered_and_in_the_state() {
     let master = start().await;
     let mut operator = Stream::subscribe(&master, "/api/v1", r#"{"type":"SUBSCRIBE"}"#).await;
     let first = operator.event("SUBSCRIBED").await;
@@ -341,7 +341,7 @@ async fn an_agent_links_and_its_resources_are_offered_and_shown() {
 }
 
 #[tokio::test]
-async fn why_somebody_is_offered_what_it_is() {
+async fn explain_endpoint_has_shares_and_reasons() {
     let master = start().await;
     let _agent = link_up(&master).await;
     let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
@@ -374,7 +374,7 @@ async fn why_somebody_is_offered_what_it_is() {
 }
 
 #[tokio::test]
-async fn an_explanation_does_not_name_who_its_reader_may_not_see() {
+async fn explanation_hides_unauthorized_frameworks() {
     let acls = br#"{"view_roles":[{"principals":{"type":"ANY"},"roles":{"values":["dev"]}},
                                   {"principals":{"type":"ANY"},"roles":{"type":"NONE"}}],
                     "view_frameworks":[{"principals":{"type":"ANY"},"users":{"values":["u"]}},
@@ -433,7 +433,7 @@ fn update(framework: &str, agent: &str) -> link::Call {
 }
 
 #[tokio::test]
-async fn a_task_is_launched_and_shown_in_every_document() {
+async fn launched_task_is_in_every_document() {
     let master = start().await;
     let mut agent = link_up(&master).await;
     let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
@@ -532,7 +532,7 @@ async fn a_task_is_launched_and_shown_in_every_document() {
 }
 
 #[tokio::test]
-async fn garbage_on_the_link_ends_it_and_nothing_else() {
+async fn garbage_closes_only_its_agent_link() {
     let master = start().await;
     for garbage in [&b"3\r\nxyz\r\n"[..], b"4\r\n2\n\xff\xff\r\n", b"0\r\n\r\n"] {
         let mut agent = link_up(&master).await;
@@ -549,7 +549,7 @@ async fn garbage_on_the_link_ends_it_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn the_registry_survives_and_a_second_master_is_refused() {
+async fn registry_survives_restart_and_rejects_a_second_master() {
     let dir = tempfile::TempDir::new().unwrap();
     let registry = crate::RegistryAt::WorkDir(dir.path().join("work"));
     let options = Options { process: ProcessOptions::on_port(0), registry, ..Options::default() };
@@ -571,7 +571,7 @@ fn loud_framework() -> String {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_stops_reading_is_dropped_with_the_reason_and_no_other_is() {
+async fn only_a_stalled_subscriber_is_dropped_with_the_reason() {
     let streams = tepui_http::StreamLimits {
         subscriber_queue_bytes_max: 1 << 20,
         subscriber_over_limit_max: std::time::Duration::ZERO,

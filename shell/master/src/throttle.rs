@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn calls_wait_their_turn_or_are_refused() {
+    async fn calls_above_the_rate_are_delayed_or_rejected() {
         let text = br#"{"limits":[{"principal":"slow","qps":10,"capacity":1},{"principal":"free"}],
                         "aggregate_default_qps":1000}"#;
         let throttle = Throttle::parse(text).unwrap();

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_on_a_line() {
+    fn whitelist_file_has_one_host_per_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("whitelist");
         std::fs::write(&path, "a.example\n\n  b.example \r\n").unwrap();

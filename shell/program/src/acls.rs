@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_as_v1_writes_them() {
+    fn v1_acls_are_parsed() {
         let acls = parse_acls(
             br#"{"permissive": false,
                 "register_frameworks":[{"principals":{"values":["marathon"]},"roles":{"values":["web","eng/%"]}}],
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_action_can_be_written() {
+    fn every_action_is_parsed_from_json() {
         for action in Action::all() {
             let text = format!(
                 r#"{{"permissive":false,"{}":[{{"principals":{{"type":"ANY"}},"{}":{{"type":"ANY"}}}}]}}"#,

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_as_tools_expect_it() {
+    fn task_json_has_the_v1_format() {
         let given: pb::Task = json::from_slice(
             br#"{"name":"web","task_id":{"value":"t1"},"framework_id":{"value":"F"},"agent_id":{"value":"S0"},
                 "state":"TASK_RUNNING","limits":{"cpus":{"value":"Infinity"}},

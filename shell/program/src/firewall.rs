@@ -58,7 +58,7 @@ mod tests {
     use crate::endpoint::tests::row;
 
     #[test]
-    fn an_endpoint_is_disabled_by_all_of_its_names() {
+    fn disabled_endpoint_is_rejected_under_all_its_paths() {
         let own = ["/state", "/api/v1", "/api/v1/scheduler", "/"].map(|path| row(path, ""));
         let router = Router::of("master", own, [row("/files/read", "")]);
         let text =
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_make_no_sense_are_refused() {
+    fn invalid_firewall_rules_are_rejected() {
         for text in [
             "",
             "[]",

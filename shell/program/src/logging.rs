@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_level_goes_back_by_itself_unless_it_is_changed_again() {
+    async fn log_level_reverts_after_its_duration_unless_changed() {
         let (sender, applied) = channel();
         let logging = Logging::new(move |level| sender.send(level).unwrap());
         let first = logging.change(2, None);

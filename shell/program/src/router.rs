@@ -109,7 +109,7 @@ mod tests {
     use crate::endpoint::tests::row;
 
     #[test]
-    fn paths_mean_endpoints() {
+    fn paths_resolve_to_endpoints() {
         let router = Router::of(
             "slave(1)",
             [

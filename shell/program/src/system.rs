@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_is_read() {
+    fn load_and_memory_are_parsed_from_proc() {
         let system = System::from_texts("0.50 1.25 2.00 1/234 5678\n", "MemTotal: 16 kB\nMemFree:   4 kB\n");
         assert_eq!(
             String::from_utf8(system.document()).unwrap(),

@@ -116,7 +116,7 @@ fn turns_are_bounded_and_in_order() {
 }
 
 #[test]
-fn a_turn_ends_when_its_time_is_up() {
+fn turn_stops_at_its_time_limit() {
     let limits = Limits { step_time_max: Duration::ZERO, ..Limits::default() };
     let bench = bench_with(Store::memory(), limits, &["e a", "e b", "e c"]);
     block_on(bench.running.stop()).unwrap();
@@ -124,7 +124,7 @@ fn a_turn_ends_when_its_time_is_up() {
 }
 
 #[test]
-fn turns_that_hold_the_machine_are_counted_with_what_they_make_visible() {
+fn long_turns_are_counted_including_effects() {
     let (handle, mailbox) = mailbox(8);
     let sink = |_: Vec<String>| thread::sleep(Duration::from_millis(2));
     handle.send_blocking("e slowly shown".to_owned()).unwrap();
@@ -140,7 +140,7 @@ fn turns_that_hold_the_machine_are_counted_with_what_they_make_visible() {
 }
 
 #[test]
-fn a_machine_can_ask_whether_there_is_time() {
+fn machine_can_query_its_remaining_turn_budget() {
     for (settle_time_max, said) in [(Duration::ZERO, "no time"), (Duration::MAX, "time")] {
         let limits = Limits { settle_time_max, ..Limits::default() };
         let bench = bench_with(Store::memory(), limits, &["b"]);
@@ -150,7 +150,7 @@ fn a_machine_can_ask_whether_there_is_time() {
 }
 
 #[test]
-fn stopping_works_off_the_mailbox_and_makes_it_durable() {
+fn stop_drains_the_mailbox_and_commits() {
     let memory = tepui_store::Memory::default();
     let bench = bench_with(Store::Memory(memory.clone()), unhurried(), &["r 1", "e x", "r 2"]);
     let handle = bench.handle.clone();
@@ -161,7 +161,7 @@ fn stopping_works_off_the_mailbox_and_makes_it_durable() {
 }
 
 #[test]
-fn records_share_a_commit_unless_they_must_not() {
+fn group_commit_batches_records() {
     for (group_commit, commits) in [(true, 1), (false, 3)] {
         let waiting = ["e a", "r 1", "e b", "r 2", "r 3", "e c"];
         let bench = bench_with(Store::memory(), Limits { group_commit, ..unhurried() }, &waiting);
@@ -203,7 +203,7 @@ fn an_effect_is_visible_only_after_the_record_before_it_is_durable() {
 }
 
 #[test]
-fn the_deadline_wakes_a_silent_machine() {
+fn deadline_wakes_an_idle_machine() {
     let bench = bench(Store::memory(), Limits::default());
     bench.handle.send_blocking("t".to_owned()).unwrap();
     assert_eq!(bench.seen.recv_timeout(WAIT_MAX).unwrap(), "settled 1");
@@ -212,7 +212,7 @@ fn the_deadline_wakes_a_silent_machine() {
 }
 
 #[test]
-fn a_machine_ends_when_nobody_can_speak_to_it() {
+fn machine_stops_when_all_handles_are_dropped() {
     let Bench { handle, mut running, seen } = bench(Store::memory(), Limits::default());
     handle.send_blocking("e last".to_owned()).unwrap();
     drop(handle);
@@ -231,7 +231,7 @@ fn a_panic_is_a_fault_of_that_machine_only() {
 }
 
 #[test]
-fn a_failed_commit_ends_the_machine_and_shows_nothing_after_it() {
+fn failed_commit_stops_the_machine_and_publishes_no_later_effect() {
     let memory = tepui_store::Memory::default();
     memory.break_down();
     let Bench { handle, mut running, seen } = bench(Store::Memory(memory), Limits::default());
@@ -247,7 +247,7 @@ fn a_failed_commit_ends_the_machine_and_shows_nothing_after_it() {
 }
 
 #[test]
-fn a_full_disk_is_waited_out() {
+fn commit_waits_while_the_disk_is_full() {
     let memory = tepui_store::Memory::default();
     memory.set_full(true);
     let Bench { handle, running, seen } = bench(Store::Memory(memory.clone()), Limits::default());
@@ -266,7 +266,7 @@ fn a_full_disk_is_waited_out() {
 }
 
 #[test]
-fn stopping_ends_the_wait_for_a_full_disk() {
+fn stop_cancels_the_wait_for_disk_space() {
     let memory = tepui_store::Memory::default();
     memory.set_full(true);
     let Bench { handle, running, .. } = bench(Store::Memory(memory), Limits::default());
@@ -276,7 +276,7 @@ fn stopping_ends_the_wait_for_a_full_disk() {
 }
 
 #[test]
-fn what_depends_on_no_record_does_not_wait_for_one() {
+fn independent_effects_do_not_wait_for_records() {
     let memory = tepui_store::Memory::default();
     memory.set_full(true);
     let Bench { handle, running, seen } = bench(Store::Memory(memory.clone()), Limits::default());
@@ -299,7 +299,7 @@ fn what_depends_on_no_record_does_not_wait_for_one() {
 
 /// A full disk takes what fits into the reserve; that it is short of room is told at once, and when it is no longer.
 #[test]
-fn records_go_on_in_the_reserve_and_the_machine_is_told() {
+fn records_use_the_reserve_and_disk_pressure_is_reported() {
     let memory = tepui_store::Memory::default();
     memory.set_reserve(3);
     let Bench { handle, running, seen } = bench(Store::Memory(memory.clone()), Limits::default());
@@ -330,7 +330,7 @@ fn records_go_on_in_the_reserve_and_the_machine_is_told() {
 }
 
 #[tokio::test]
-async fn inputs_sent_together_are_taken_in_together_and_in_order() {
+async fn batched_inputs_are_received_in_order() {
     let (handle, mut mailbox) = mailbox(4);
     let sent: Vec<String> = (0..10).map(|number| number.to_string()).collect();
     let expected = sent.clone();

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_of_the_last_hour() {
+    fn statistics_exclude_samples_outside_of_the_window() {
         let timings = Timings::new(Duration::from_secs(3600));
         let start = Instant::now();
         assert_eq!(timings.statistics(start), None);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_kept() {
+    fn timing_samples_are_limited() {
         let timings = Timings::new(Duration::MAX);
         let start = Instant::now();
         for _ in 0..2 * SAMPLES_MAX {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_of_the_window_is_known_however_many_came_after_it() {
+    fn maximum_of_the_window_survives_sample_eviction() {
         let timings = Timings::new(Duration::from_secs(60));
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);

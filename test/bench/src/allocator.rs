@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_step_costs_with_twice_the_agents() {
+    fn cost_factor_per_doubling_of_agents_is_reported() {
         let mut sizes = Sizes::default();
         let mut next = |agents, ms| sizes.replace(Shape::Cluster, "step", agents, ms);
         assert_eq!(next(1_000, 1.0), None);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_aligned_and_says_what_is_missing() {
+    fn report_table_is_aligned_and_marks_missing_values() {
         let mut report = Report::new("launch").setting("agents", 2);
         report.push(Row::new().with("run", 1).measured("tasks_per_s", 1234.56).measured("p50_ms", 0.12345));
         report.push(Row::new().with("run", 10).measured("tasks_per_s", 99.96));

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_counted_however_they_are_cut() {
+    fn records_split_at_any_byte_are_counted() {
         let stream = b"3\nabc10\n0123456789\x31\nx";
         for size in 1..stream.len() {
             let mut records = Records::default();

@@ -13,7 +13,7 @@ fn assert_built() {
 }
 
 #[test]
-fn launch_through_both_forms_of_the_api() {
+fn launch_benchmark_uses_json_and_protobuf() {
     assert_built();
     for (json_api, calls) in [(false, 1), (false, 100), (true, 2)] {
         let options = launch::Options {
@@ -31,7 +31,7 @@ fn launch_through_both_forms_of_the_api() {
 }
 
 #[test]
-fn failover_brings_agents_and_tasks_back() {
+fn failover_benchmark_recovers_agents_and_tasks() {
     assert_built();
     let options = failover::Options {
         agents: 20,
@@ -73,7 +73,7 @@ fn end_to_end_runs_real_tasks() {
 }
 
 #[test]
-fn containers_come_and_go() {
+fn container_benchmark_launches_and_destroys() {
     assert_built();
     if !available(&[Facility::Cgroups]) {
         return;
@@ -83,7 +83,7 @@ fn containers_come_and_go() {
 }
 
 #[test]
-fn containers_that_stand_are_read_and_found_again() {
+fn standing_containers_are_read_and_recovered() {
     assert_built();
     if !available(&[Facility::Cgroups]) {
         return;
@@ -110,7 +110,7 @@ fn readers_and_launches_share_a_master() {
 }
 
 #[test]
-fn operators_follow_what_happens() {
+fn operator_benchmark_streams_events_to_subscribers() {
     assert_built();
     let options = operators::Options { subscribers: 3, tasks: 10, agents: 2, stalled: true };
     assert_eq!(operators::run(&options).expect("it runs").rows(), 2);
@@ -124,7 +124,7 @@ fn state_shows_running_and_completed_tasks_to_all_clients() {
 }
 
 #[test]
-fn metrics_come_in_both_forms() {
+fn metrics_benchmark_reads_both_formats() {
     assert_built();
     let options = metrics::Options { frameworks: 3, runs: 2 };
     assert_eq!(metrics::run(&options).expect("it runs").rows(), 2);
@@ -207,7 +207,7 @@ fn instructions_of_the_allocator_are_counted() {
 }
 
 #[test]
-fn another_master_takes_over() {
+fn takeover_benchmark_elects_another_master() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -224,7 +224,7 @@ fn another_master_takes_over() {
 }
 
 #[test]
-fn the_registry_takes_changes_in_a_file_and_in_etcd() {
+fn registry_benchmark_commits_to_file_and_etcd() {
     assert_built();
     let (members, group_commit) = (vec![0, 1], vec![true, false]);
     let options = registry::Options { operations: 20, clients: 4, members, group_commit };

@@ -90,7 +90,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn dev_cluster_leaves_nothing_behind() {
+fn interrupted_dev_cluster_kills_its_tasks() {
     let dev = Dev::start(&["--agents", "2", "--resources=cpus:4;mem:1024"]);
     let http = Http::new(&dev.address);
     wait_for("two agents", || (http.get("/slaves").json()?["slaves"].as_array()?.len() == 2).then_some(()));
@@ -193,7 +193,7 @@ fn task_that_fits_no_agent_is_explained() {
 }
 
 #[test]
-fn lists_and_logs() {
+fn tasks_agents_and_logs_are_printed() {
     let dev = Dev::start(&["--resources=cpus:4;mem:1024"]);
     assert!(stderr(&dev.tepui(&["tasks"])).contains("no tasks"));
     let run = dev.tepui(&["run", "--name=logger", "--", "echo kept; echo aside >&2"]);

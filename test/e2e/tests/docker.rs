@@ -490,7 +490,7 @@ fn command_check_is_killed_at_its_timeout() {
 }
 
 #[test]
-fn networks_ports_and_health() {
+fn bridge_networks_map_ports_and_health_checks_work() {
     let Some(mut bench) = Bench::start(Networks::Own) else { return };
     let often = |check: Value| {
         let mut all = json!({"delay_seconds": 0, "interval_seconds": 0.1, "grace_period_seconds": 0, "consecutive_failures": 2});

@@ -175,7 +175,7 @@ fn exec_forwards_and_restores_the_terminal() {
 }
 
 #[test]
-fn signalled_exec_restores_the_terminal_and_leaves_nothing_behind() {
+fn signalled_exec_restores_the_terminal_and_kills_its_command() {
     let mut bench = Bench::start();
     bench.launch("single", FOREVER, |_| ());
     let mark = bench.cluster.folder().join("pid");

@@ -150,7 +150,7 @@ fn often(check: Value) -> Value {
 }
 
 #[test]
-fn health_checks_of_every_kind() {
+fn command_http_and_tcp_health_checks_are_reported() {
     let mut bench = Bench::start();
     let web = Web::serve(&[("/ok", 200, b""), ("/bad", 500, b"")]);
     let closed = Port::take();
@@ -187,7 +187,7 @@ fn health_checks_of_every_kind() {
 }
 
 #[test]
-fn checks_of_every_kind() {
+fn command_http_and_tcp_checks_are_reported() {
     let mut bench = Bench::start();
     let web = Web::serve(&[("/teapot", 418, b"")]);
     let closed = Port::take();
@@ -222,7 +222,7 @@ fn checks_of_every_kind() {
 }
 
 #[test]
-fn files_are_fetched() {
+fn uris_are_fetched_and_extracted_into_the_sandbox() {
     let mut bench = Bench::start();
     let (plain, script) = (bench.path("plain"), bench.path("archive.tar.gz"));
     std::fs::write(&plain, "from a file\n").expect("a file");
@@ -358,7 +358,7 @@ fn group_command_checks_run_in_its_containers() {
 }
 
 #[test]
-fn group_http_and_tcp_checks() {
+fn http_and_tcp_checks_of_group_tasks_are_reported() {
     let mut bench = Bench::start();
     let web = Web::serve(&[("/ok", 200, b""), ("/teapot", 418, b"")]);
     let closed = Port::take();
@@ -391,7 +391,7 @@ fn group_http_and_tcp_checks() {
 }
 
 #[test]
-fn killed_and_finished_groups() {
+fn kill_of_one_task_kills_its_group_and_finished_groups_complete() {
     let mut bench = Bench::start();
     bench.launch_group("first", &[("a", "sleep 1000"), ("b", "sleep 1000")]);
     for id in ["a", "b"] {
@@ -409,7 +409,7 @@ fn killed_and_finished_groups() {
 }
 
 #[test]
-fn nested_containers_by_agent_api() {
+fn nested_containers_are_launched_by_the_agent_api() {
     let mut bench = Bench::start();
     bench.launch("parent", "sleep 1000", |_| {});
     let status = bench.scheduler.reach("parent", "TASK_RUNNING");

@@ -94,7 +94,7 @@ fn volumes_are_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
 
 /// Our helper processes disable huge pages for themselves; the task is not affected.
 #[test]
-fn tasks_with_huge_pages() {
+fn huge_pages_stay_enabled_for_tasks() {
     let Some((cluster, mut scheduler)) = start(&["--isolation=cgroups/mem"]) else { return };
     let script = "supervisor=$(awk '/^PPid/{print $2}' /proc/$PPID/status); env | grep MIMALLOC; \
                   grep THP_enabled /proc/self/status /proc/$PPID/status /proc/$supervisor/status | tr -d '\\t'";

@@ -12,7 +12,7 @@ const BURSTING: Sizes = Sizes::of((0.1, 32.0), Some(0.5), Some(64.0));
 /// The table of the design for tasks outside of groups, each cell read from the kernel; the command executor adds
 /// 0.1 cpus and 32 megabytes.
 #[test]
-fn tasks_outside_of_groups() {
+fn requests_and_limits_of_tasks_are_set_in_cgroups() {
     for cfs in [false, true] {
         let Some(mut bench) = Limited::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else {
             return;
@@ -45,7 +45,7 @@ fn tasks_outside_of_groups() {
 /// The table of the design for task groups, each cell read from cgroups: tasks with their own cgroups, and their executor,
 /// which adds 0.1 cpus and 32 megabytes. It does not matter whether the task or its executor sets `share_cgroups`.
 #[test]
-fn task_groups() {
+fn requests_and_limits_of_groups_are_set_in_cgroups() {
     for (cfs, said_by_executor) in [(false, false), (true, true)] {
         let Some(mut bench) = Limited::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else {
             return;

@@ -241,7 +241,7 @@ fn etcd_nospace_is_disk_pressure_until_disarmed() {
 
 /// Nobody but masters, agents and tools with a certificate and a password reads or writes, and the password is nowhere.
 #[test]
-fn etcd_with_client_certificates_and_passwords() {
+fn etcd_access_requires_certificate_and_password() {
     if !available(&[Facility::Program("etcd"), Facility::Program("openssl"), Facility::Program("curl")]) {
         return;
     }

@@ -60,7 +60,7 @@ impl Operator {
 }
 
 #[test]
-fn operator_events_in_json_and_protobuf() {
+fn operator_events_agree_in_json_and_protobuf() {
     let mut cluster = Cluster::with(&["--hostname=localhost"], &["--resources=cpus:4;mem:1024;disk:100"]);
     let http = cluster.http();
     let accepts = ["application/json", "application/x-protobuf"];

@@ -142,7 +142,7 @@ fn unchanged_document_is_304() {
 }
 
 #[test]
-fn queries_select() {
+fn query_parameters_select_entities() {
     let busy = busy(&[]);
     let ids = |path: &str, list: &str| -> Vec<String> {
         let document = busy.master.get(path).json().expect("JSON");
@@ -185,7 +185,7 @@ fn queries_select() {
 }
 
 #[test]
-fn queries_select_containers() {
+fn query_parameters_select_containers() {
     let mut busy = busy(&[]);
     let offer = busy.scheduler.fresh_offer();
     busy.scheduler.launch(&offer, &[Scheduler::task(&offer, "too", "sleep 1000")]);
@@ -505,7 +505,7 @@ fn quota_metrics_are_published() {
 }
 
 #[test]
-fn teardown_by_form_post() {
+fn teardown_accepts_a_form_post() {
     let mut busy = busy(&[]);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let body = format!("frameworkId={}", busy.scheduler.framework_id);

@@ -20,7 +20,7 @@ fn text(page: &str) -> String {
 }
 
 #[test]
-fn a_task_and_its_log_are_on_the_pages() {
+fn pages_show_a_task_and_its_log() {
     if !available(&[Facility::Program("chromium")]) {
         return;
     }

@@ -134,7 +134,7 @@ impl Diary {
 
 /// Agent and master are killed while tasks are launched, start and terminate; lost tasks are reported as lost.
 #[test]
-fn agent_crash_at_any_moment_loses_nothing() {
+fn crashes_at_any_moment_lose_no_task_and_run_none_twice() {
     const ROUNDS: usize = 6;
     const TASKS_PER_ROUND: usize = 8;
     let mut cluster = Cluster::with(&[], &[ROOMY, PATIENT]);

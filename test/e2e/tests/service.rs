@@ -154,7 +154,7 @@ fn pods_are_restarted_in_place_and_replaced_elsewhere() {
 }
 
 #[test]
-fn an_update_restarts_only_changed_pods_and_a_bad_one_changes_nothing() {
+fn update_restarts_only_changed_pods_and_invalid_spec_is_rejected() {
     let cluster = cluster(2);
     let service = start(&cluster, 1);
     service.complete("deploy");
@@ -301,7 +301,7 @@ fn a_second_scheduler_of_the_same_name_terminates() {
 }
 
 #[test]
-fn of_several_schedulers_with_etcd_one_is_active_and_another_takes_over() {
+fn standby_scheduler_with_etcd_takes_over() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }

@@ -219,7 +219,7 @@ fn read_only_storage_fails_its_task_and_the_relaunch_is_on_the_same_agent() {
 }
 
 #[test]
-fn shared_volumes_are_seen_by_all_pods_and_read_only_ones_are_not_writable() {
+fn shared_volumes_are_mounted_in_all_pods_and_read_only_is_enforced() {
     let Some(bench) = Bench::start(2) else { return };
     let command = "echo $TASK_NAME >> data/kept && exec sleep 100000";
     let service = bench.service(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED", command), &[]);

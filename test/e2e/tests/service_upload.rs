@@ -157,7 +157,7 @@ fn uploads_are_limited_and_require_authentication() {
 }
 
 #[test]
-fn an_update_adds_a_role_and_a_removed_pod_of_it_leaves_nothing() {
+fn update_adds_a_role_and_removed_pod_releases_its_reservations() {
     let cluster = cluster("--resources=cpus:2;cpus(web):2;mem:1024;mem(web):512;disk:4096;disk(web):4096");
     let own = cluster.folder().join("hello");
     let with =

@@ -114,7 +114,7 @@ fn volumes_follow_pods_that_are_restarted_and_replaced() {
 }
 
 #[test]
-fn shared_volumes_are_seen_by_all_pods_and_read_only_ones_are_not_writable() {
+fn shared_volumes_are_mounted_in_all_pods_and_read_only_is_enforced() {
     let Some(bench) = Bench::start(2) else { return };
     let command = "echo $TASK_NAME >> data/kept && exec sleep 100000";
     let service = bench.service(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED", command), &[]);
@@ -191,7 +191,7 @@ fn a_provider_that_fails_while_its_task_runs_leads_to_a_relaunch_on_the_same_age
 }
 
 #[test]
-fn drained_and_gone_agents_lose_their_pods_to_others_without_an_operator() {
+fn pods_of_drained_and_gone_agents_are_replaced_automatically() {
     let Some(bench) = Bench::start(2) else { return };
     let service = bench.service(
         &spec(1, "", APPENDS),
@@ -257,7 +257,7 @@ fn failed_pods_are_replaced_after_the_timeout_and_one_after_the_other() {
 }
 
 #[test]
-fn agents_without_the_isolator_or_the_driver_are_not_used_for_a_reason_in_the_plan() {
+fn plan_explains_agents_without_the_isolator_or_driver() {
     if !available(&[Facility::Root, Facility::Mounts]) {
         return;
     }

@@ -51,7 +51,7 @@ fn short_command_runs_once_and_shows_its_output() {
 }
 
 #[test]
-fn resources_are_held_from_create_on() {
+fn create_allocates_requests_and_limits() {
     // Agents without these isolators reject limits.
     let agent_flags = vec!["--isolation=cgroups/cpu,cgroups/mem".to_owned()];
     let Some(swarm) = Swarm::with(&[Node { agent_flags, ..Node::default() }], &[], &[]) else { return };
@@ -80,7 +80,7 @@ fn resources_are_held_from_create_on() {
 }
 
 #[test]
-fn started_again_means_held_again() {
+fn container_started_after_exit_gets_a_new_task() {
     let Some(swarm) = Swarm::start(1, &[]) else { return };
     swarm.done(&run(&["-d", "--name", "web", IMAGE, "sh", "-c", "echo run; exec sleep 1000"]));
     let started = |swarm: &Swarm| inspect(swarm, "web")["State"]["StartedAt"].clone();
@@ -101,7 +101,7 @@ fn started_again_means_held_again() {
 }
 
 #[test]
-fn out_of_memory_is_the_reason_of_the_task() {
+fn oom_kill_of_a_swarm_container_is_task_failed() {
     let Some(swarm) = Swarm::start(1, &[]) else { return };
     let hungry = "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done";
     let ran = swarm.docker(&run(&["--memory-swap", "20m", "--name", "hungry", IMAGE, "sh", "-c", hungry]));
@@ -137,7 +137,7 @@ fn failures_name_the_cause() {
 }
 
 #[test]
-fn client_that_leaves_takes_its_create_out_of_the_queue() {
+fn interrupted_client_cancels_its_pending_create() {
     let Some(swarm) = Swarm::start(1, &["--cluster-opt=mesos.tasktimeout=10m"]) else { return };
     let large = ["run", "-m", "100g", "--net", "none", "--name", "large", IMAGE, "true"];
     let mut waiting = swarm.manager.command(&large).spawn().expect("docker starts");
@@ -155,7 +155,7 @@ fn client_that_leaves_takes_its_create_out_of_the_queue() {
 }
 
 #[test]
-fn wrong_user_is_named() {
+fn invalid_mesos_user_is_named_in_the_error() {
     let manage = ["--cluster-opt=mesos.user=test_wrong_user", "--cluster-opt=mesos.tasktimeout=1m"];
     let Some(swarm) = Swarm::start(1, &manage) else { return };
     let ran = swarm.docker(&run(&[IMAGE, "true"]));

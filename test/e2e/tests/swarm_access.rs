@@ -57,7 +57,7 @@ fn unix_socket_is_for_its_owner() {
 }
 
 #[test]
-fn standby_passes_requests_on_and_takes_over() {
+fn standby_forwards_requests_and_takes_over() {
     if !available(&[Facility::Docker, Facility::Program("docker"), Facility::Program("etcd")]) {
         return;
     }

@@ -48,7 +48,7 @@ fn with_input(swarm: &Swarm, arguments: &[&str], input: &[u8]) -> Ran {
 }
 
 #[test]
-fn streams_pass_both_ways() {
+fn attach_and_exec_stream_input_and_output() {
     let Some(swarm) = Swarm::start(2, &[]) else { return };
     // Half-close: `cat` ends when its input does, and its output still arrives, every byte of it.
     let large: Vec<u8> = (0..3_000_000u32).map(|number| b'a' + (number % 23) as u8).collect();
@@ -165,7 +165,7 @@ fn containers_are_listed_and_changed() {
 }
 
 #[test]
-fn files_move_in_and_out() {
+fn files_are_copied_into_and_out_of_containers() {
     let Some(swarm) = Swarm::start(2, &[]) else { return };
     start(&swarm, "web", "node-1");
     let directory = tempfile::tempdir().expect("a directory");
@@ -212,7 +212,7 @@ fn files_move_in_and_out() {
 }
 
 #[test]
-fn volumes_and_networks_have_a_node() {
+fn volumes_and_networks_are_addressed_by_node() {
     let Some(swarm) = Swarm::start(2, &[]) else { return };
     assert_eq!(swarm.done(&["volume", "create", "data"]), "data");
     assert_eq!(swarm.done(&["volume", "create", "node-1/extra"]), "extra");
@@ -295,7 +295,7 @@ fn events_of_all_engines_are_one_stream() {
 }
 
 #[test]
-fn engine_that_is_lost_and_back() {
+fn lost_engine_is_unhealthy_until_it_reconnects() {
     let Some(mut swarm) = Swarm::start(2, &[]) else { return };
     start(&swarm, "web", "node-0");
     swarm.done(&run(&["--name", "job", "-e", "constraint:node==node-1", IMAGE, "echo", "done"]));

@@ -29,7 +29,7 @@ services:
 ";
 
 #[test]
-fn a_project_of_three_services_goes_up_scales_and_goes_down() {
+fn compose_project_is_started_scaled_and_removed() {
     if !available(&[Facility::Program("docker-compose")]) {
         return;
     }

@@ -97,7 +97,7 @@ fn killed_manager_loses_no_container() {
 }
 
 #[test]
-fn container_outlives_its_agent_and_its_executor() {
+fn container_survives_agent_restart_and_executor_kill() {
     let Some(mut swarm) = Swarm::start(1, &["--cluster-opt=mesos.tasktimeout=1m"]) else { return };
     let id = start(&swarm, "web");
     let started = inspect(&swarm, "web").expect("it is there")["State"]["StartedAt"].clone();
@@ -126,7 +126,7 @@ fn container_outlives_its_agent_and_its_executor() {
 }
 
 #[test]
-fn engine_that_comes_back_is_right_again() {
+fn restarted_engine_is_reconciled() {
     let Some(mut swarm) = Swarm::start(2, &["--cluster-opt=mesos.tasktimeout=1m"]) else { return };
     swarm.done(&run(&["-d", "--name", "web", "-e", "constraint:node==node-0", IMAGE, "sleep", "1000"]));
     wait_for_state(&swarm, "web", "TASK_RUNNING");

@@ -16,7 +16,7 @@ const RESERVED: &str = "cpus(ads):2;mem(ads):256;disk(ads):64;disk:64;ports:[310
 const PAIR: &str = "-e constraint:node!=node-2";
 
 #[test]
-fn containers_get_the_kind_of_resources_that_they_ask_for() {
+fn containers_get_the_requested_kind_of_resources() {
     let both = Node {
         resources: Some(BOTH.to_owned()),
         agent_flags: vec![

@@ -18,7 +18,7 @@ fn wait_for_type(swarm: &Swarm, expected: Option<&str>) {
 }
 
 #[test]
-fn type_of_a_node_is_that_of_its_offers_at_any_time() {
+fn res_type_label_of_a_node_follows_its_offers() {
     let folder = tempfile::tempdir().expect("a directory");
     let config = folder.path().join("daemon.json");
     let configure = |zone: &str| {
@@ -72,7 +72,7 @@ fn type_of_a_node_is_that_of_its_offers_at_any_time() {
 
 /// The master rescinds offers, and the manager accepts one before it can learn of that.
 #[test]
-fn create_outlives_an_offer_that_was_rescinded() {
+fn create_succeeds_after_its_offer_is_rescinded() {
     let Some(swarm) = Swarm::with(&[Node::default()], &["--offer_timeout=3secs"], &[]) else { return };
     // Another manager, over a wire; the first one leaves it the offers.
     let Swarm { manager, cluster, engines } = swarm;

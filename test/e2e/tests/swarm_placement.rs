@@ -26,7 +26,7 @@ fn binpack_fills_one_node_first() {
 }
 
 #[test]
-fn random_strategy_passes_over_nodes_with_too_little() {
+fn random_strategy_skips_nodes_with_insufficient_resources() {
     let manage = ["--strategy=random", "--cluster-opt=mesos.tasktimeout=1m"];
     let Some(swarm) = Swarm::with(&[with_cpus(1), with_cpus(16)], &[], &manage) else { return };
     for _ in 0..8 {

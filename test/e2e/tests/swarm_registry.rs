@@ -133,7 +133,7 @@ fn run_while_paused(swarm: &Swarm, image: &str) -> Child {
 }
 
 #[test]
-fn long_pull_is_no_part_of_the_task_timeout() {
+fn image_pull_does_not_count_towards_the_task_timeout() {
     let Some((swarm, registry, image)) = with_absent_image(&["--cluster-opt=mesos.tasktimeout=1s"]) else {
         return;
     };
@@ -147,7 +147,7 @@ fn long_pull_is_no_part_of_the_task_timeout() {
 }
 
 #[test]
-fn engine_that_dies_during_a_pull_is_the_reason_of_the_failure() {
+fn engine_crash_during_a_pull_fails_the_run_with_a_reason() {
     let Some((mut swarm, registry, image)) = with_absent_image(&["--cluster-opt=mesos.tasktimeout=1m"])
     else {
         return;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_run_plays_again_without_the_seed() {
+    fn recorded_run_replays_without_the_seed() {
         let source = Source::recording(5);
         let drawn = play(&source);
         assert_eq!(drawn, play(&Source::seeded(5)), "recording changes nothing");

@@ -19,7 +19,7 @@ fn validate(files: &[(&str, &str)], count: &str) -> Output {
 }
 
 #[test]
-fn a_valid_spec_is_summed_up() {
+fn valid_spec_prints_a_summary() {
     let output = validate(&[("svc.yml", GOOD), ("main.conf", "a={{A}}")], "3");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

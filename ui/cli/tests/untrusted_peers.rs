@@ -113,7 +113,7 @@ fn errors_suggest_the_next_step() {
 }
 
 #[test]
-fn a_cluster_in_one_line() {
+fn summary_command_prints_one_line() {
     let metrics = json!({"master/uptime_secs": 60.0, "master/slaves_active": 2.0, "master/tasks_running": 5.0,
         "master/cpus_used": 1.0, "master/cpus_total": 4.0});
     let master = FakeMaster::start(move |path| (path == "/metrics/snapshot").then(|| (200, metrics.clone())));

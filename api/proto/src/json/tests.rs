@@ -153,7 +153,7 @@ fn integers_are_range_checked() {
 }
 
 #[test]
-fn booleans_strings_and_bytes() {
+fn booleans_strings_and_bytes_are_type_checked() {
     table::<FrameworkInfo>(&[
         (
             r#"{"user":"u","name":"n","checkpoint":"true"}"#,
@@ -183,7 +183,7 @@ fn booleans_strings_and_bytes() {
 }
 
 #[test]
-fn enums_by_name_only() {
+fn enums_are_parsed_by_name_only() {
     let status = |state: &str, reason: &str| {
         format!(r#"{{"task_id":{{"value":"t"}},"state":{state},"reason":{reason}}}"#)
     };
@@ -257,7 +257,7 @@ fn well_known_types_have_no_special_json_form() {
 }
 
 #[test]
-fn nulls_unknown_fields_and_duplicates() {
+fn nulls_unset_unknown_fields_are_ignored_and_duplicates_replace() {
     table::<Label>(&[
         (r#"{"key":"k","value":null}"#, r#"{"key":"k"}"#),
         (r#"{"zzz":{"a":[1,{"b":"\u00e9]}"}],"c":{}},"key":"k","Key":"no"}"#, r#"{"key":"k"}"#),
@@ -368,7 +368,7 @@ fn depth_is_limited_for_known_and_unknown_fields() {
 }
 
 #[test]
-fn lists_of_messages_at_the_top() {
+fn top_level_lists_of_messages_are_parsed() {
     let weights = |json: &str| {
         list_from_slice::<WeightInfo>(json.as_bytes())
             .map(|weights| weights.iter().map(|info| info.weight).collect::<Vec<_>>())

@@ -130,7 +130,7 @@ fn nan_is_rejected_with_its_path() {
 }
 
 #[test]
-fn malformed_bytes() {
+fn malformed_bytes_are_rejected() {
     let group = |levels: usize| [vec![15 << 3 | 3; levels], vec![15 << 3 | 4; levels]].concat();
     let with_key = |rest: &[u8]| [&part(1, b"k"), rest].concat();
     for (bytes, expected) in [

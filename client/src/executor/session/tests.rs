@@ -67,7 +67,7 @@ fn carried(session: &mut Session) -> (Vec<String>, Vec<u8>) {
 }
 
 #[test]
-fn updates_are_complete() {
+fn updates_get_source_uuid_and_timestamp() {
     let mut session = subscribed(true);
     let call = session.update(running("t"), [1; 16], 5.5).expect("subscribed");
     assert_eq!((call.executor_id.value.as_str(), call.framework_id.value.as_str()), ("e", "F"));
@@ -85,7 +85,7 @@ fn updates_are_complete() {
 }
 
 #[test]
-fn what_is_not_acknowledged_goes_along() {
+fn resubscription_carries_unacknowledged_tasks_and_updates() {
     let mut session = subscribed(true);
     session.receive(ZERO, launch("t1"));
     session.receive(ZERO, launch("t2"));
@@ -107,14 +107,14 @@ fn what_is_not_acknowledged_goes_along() {
 }
 
 #[test]
-fn without_checkpoints_a_lost_agent_is_the_end() {
+fn executor_without_checkpointing_exits_when_its_agent_disconnects() {
     let mut session = subscribed(false);
     assert_eq!(session.lost(SECOND, 0), Some(Event::Shutdown));
     assert_eq!(session.state(), &State::Ended);
 }
 
 #[test]
-fn with_checkpoints_the_agent_has_time_to_come_back() {
+fn checkpointed_executor_retries_until_the_recovery_timeout() {
     let mut session = subscribed(true);
     assert_eq!(session.lost(SECOND, u64::MAX), Some(Event::Disconnected));
     let mut attempts = 0;
@@ -132,7 +132,7 @@ fn with_checkpoints_the_agent_has_time_to_come_back() {
 }
 
 #[test]
-fn the_first_subscription_is_tried_for_a_while_in_any_case() {
+fn first_subscription_is_retried_even_without_checkpointing() {
     let mut session = session(false);
     session.subscribe(ZERO);
     assert_eq!(session.lost(SECOND, 0), None);
@@ -142,7 +142,7 @@ fn the_first_subscription_is_tried_for_a_while_in_any_case() {
 }
 
 #[test]
-fn refusals() {
+fn rejected_subscriptions_are_retried_or_final() {
     for (status, subscribed_before, expected) in [
         (503, false, "Lost"),
         (404, false, "Lost"),
@@ -169,7 +169,7 @@ fn heartbeats_are_due_twice_an_hour() {
 }
 
 #[test]
-fn updates_made_while_subscribing_follow_the_subscription() {
+fn updates_made_while_subscribing_are_sent_after_it() {
     let mut session = subscribed(true);
     session.lost(SECOND, 0);
     session.update(running("t"), [1; 16], 0.0);

@@ -93,7 +93,7 @@ fn calls_carry_the_framework_id() {
 }
 
 #[test]
-fn every_event_puts_off_the_end_of_patience() {
+fn every_event_extends_the_heartbeat_deadline() {
     let mut session = subscribed();
     let patience = SECOND * HEARTBEATS_MISSED_MAX;
     assert_eq!(session.deadline(), Some(patience));
@@ -104,7 +104,7 @@ fn every_event_puts_off_the_end_of_patience() {
 }
 
 #[test]
-fn a_stream_that_never_says_subscribed_is_given_up() {
+fn stream_without_subscribed_event_times_out() {
     let mut session = Session::new(framework());
     session.subscribe(SECOND);
     assert!(session.is_silent(SECOND + SUBSCRIBE_TIMEOUT));
@@ -128,7 +128,7 @@ fn attempts_back_off_until_one_succeeds() {
 }
 
 #[test]
-fn refusals_are_final_or_not() {
+fn client_errors_except_404_are_final() {
     for (status, is_final) in [
         (503, false),
         (500, false),
@@ -148,7 +148,7 @@ fn refusals_are_final_or_not() {
 }
 
 #[test]
-fn an_error_event_ends_the_session() {
+fn error_event_terminates_the_session() {
     let mut session = subscribed();
     let heard = session.receive(SECOND, error_event("Framework failed over"));
     assert_eq!(heard, Some(Event::Error("Framework failed over".into())));
@@ -157,7 +157,7 @@ fn an_error_event_ends_the_session() {
 }
 
 #[test]
-fn what_calls_changed_is_subscribed_again() {
+fn resubscription_keeps_suppressed_roles_and_framework_info() {
     let mut session = subscribed();
     let resubscribed = |session: &mut Session| {
         let call = session.subscribe(Duration::ZERO);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_put_together_wherever_they_are_cut() {
+    fn log_frames_split_at_any_byte_are_reassembled() {
         let bytes =
             b"\x01\0\0\0\0\0\0\x03hi\n\x00\0\0\0\0\0\0\x01?\x02\0\0\0\0\0\0\x04err\n\x01\0\0\0\0\0\0\0";
         for size in 1..=bytes.len() {

@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_and_references() {
+    fn api_version_is_negotiated_and_image_references_are_split() {
         for (theirs, chosen) in [
             ("1.41", Some("1.41")),
             ("1.52", Some("1.44")),

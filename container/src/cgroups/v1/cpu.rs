@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_container_yields_to_those_in_it() {
+    fn lowered_quota_of_a_running_container_yields_to_nested_ones() {
         expect![[r#"
             write /c/cpu.shares 204
             change /c/cpu.cfs_period_us 100000
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_from_the_request_and_quota_from_the_limit() {
+    fn cpu_request_sets_shares_and_limit_sets_quota() {
         expect![[r#"
             write /c/cpu.shares 307
             change /c/cpu.cfs_period_us 100000
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_taken_back_weighs_little() {
+    fn revocable_cpus_have_low_shares() {
         let revocable = Demand { revocable_cpus: true, ..demand(1.1, None, 32.0, None) };
         let shares = |low| {
             let policy = Policy { revocable_cpu_low_priority: low, ..POLICY };

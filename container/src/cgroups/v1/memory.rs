@@ -47,7 +47,7 @@ mod tests {
     use crate::cgroups::plan::show;
 
     #[test]
-    fn soft_from_the_request_and_hard_from_the_limit() {
+    fn memory_request_sets_soft_limit_and_limit_sets_hard_limit() {
         let shown = |request, limit, limit_swap, fresh| {
             let policy = Policy { limit_swap, ..POLICY };
             show(&settle(Path::new("/c"), &demand(1.0, None, request, limit), &policy, fresh))

@@ -37,7 +37,7 @@ mod tests {
     use crate::cgroups::plan::show;
 
     #[test]
-    fn weight_from_the_request_and_maximum_from_the_limit() {
+    fn cpu_request_sets_weight_and_limit_sets_max() {
         let shown = |cpus, limit, enable_cfs| {
             let policy = Policy { enable_cfs, ..POLICY };
             show(&settle(Path::new("/c"), &demand(cpus, limit, 32.0, None), &policy))

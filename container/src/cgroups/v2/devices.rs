@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_obeys_the_program() {
+    fn kernel_enforces_the_device_program() {
         let Some(cgroup) = fresh() else { return };
         let applied = plan::apply(&prepare(&cgroup, &devices::usual()));
         let script = "echo $$ > \"$0\"/cgroup.procs; for one in zero null kmsg; do (: < /dev/$one) 2>/dev/null && echo $one; done";

@@ -39,7 +39,7 @@ mod tests {
     use crate::cgroups::plan::show;
 
     #[test]
-    fn low_from_the_request_and_max_from_the_limit() {
+    fn memory_request_sets_low_and_limit_sets_max() {
         let shown =
             |request, limit, fresh| show(&settle(Path::new("/c"), &demand(1.0, None, request, limit), fresh));
         expect![[r#"

@@ -49,7 +49,7 @@ fn check(container: &str, expected: Expect) {
 }
 
 #[test]
-fn a_command_and_its_environment() {
+fn command_sets_entrypoint_cmd_and_environment() {
     let of = |command: &str| {
         let document = document(
             &spec("{'type':'DOCKER','docker':{'image':'i'}}", command),
@@ -103,7 +103,7 @@ fn a_command_and_its_environment() {
 }
 
 #[test]
-fn everything_at_once() {
+fn all_container_fields_are_in_the_create_request() {
     let mut all = spec(
         "{'type':'DOCKER','hostname':'h','network_infos':[{'name':'net1'}],
           'volumes':[
@@ -264,7 +264,7 @@ fn everything_at_once() {
 }
 
 #[test]
-fn networks() {
+fn network_modes_are_mapped_or_rejected() {
     let of = |network: &str, more: &str| {
         let container = format!("{{'type':'DOCKER'{more},'docker':{{'image':'i'{network}}}}}");
         match document(&spec(&container, "{}"), None, ("mesos-c", Path::new("/mnt/s")), &POLICY) {
@@ -295,7 +295,7 @@ fn networks() {
 }
 
 #[test]
-fn what_cannot_be_had_is_named() {
+fn unsupported_docker_options_are_rejected_with_a_reason() {
     let volume = |volume: &str| format!("{{'type':'DOCKER','docker':{{'image':'i'}},'volumes':[{volume}]}}");
     let parameter = |key: &str, value: &str| {
         format!(

@@ -58,7 +58,7 @@ fn number(name: &str) -> u32 {
 }
 
 #[test]
-fn names_decide() {
+fn seccomp_rules_match_system_call_names() {
     let rules = r#"{"names":["read","write","no_such_call"],"action":"SCMP_ACT_ALLOW"},
         {"name":"mount","action":"SCMP_ACT_ERRNO","errnoRet":38,"args":null},
         {"names":["reboot"],"action":"SCMP_ACT_KILL"}, {"names":["mount"],"action":"SCMP_ACT_ALLOW"}"#;
@@ -79,7 +79,7 @@ fn names_decide() {
 }
 
 #[test]
-fn arguments_decide() {
+fn seccomp_argument_comparisons_are_exact() {
     const BIG: u64 = 1 << 40;
     for (op, value, two, yes, no) in [
         ("EQ", BIG + 5, 0, vec![BIG + 5], vec![5, BIG, BIG + 6]),
@@ -108,7 +108,7 @@ fn arguments_decide() {
 }
 
 #[test]
-fn conditions_of_rules() {
+fn seccomp_rules_depend_on_capabilities_and_kernel() {
     let rules = r#"{"names":["mount"],"action":"SCMP_ACT_ALLOW","includes":{"caps":["CAP_SYS_ADMIN"]}},
         {"names":["bpf"],"action":"SCMP_ACT_ALLOW","excludes":{"caps":["CAP_KILL"]}},
         {"names":["sync"],"action":"SCMP_ACT_ALLOW","includes":{"arches":["s390x"]}},
@@ -124,7 +124,7 @@ fn conditions_of_rules() {
 }
 
 #[test]
-fn profiles_that_cannot_be_understood() {
+fn invalid_seccomp_profiles_are_rejected() {
     for (text, why) in [
         ("{}", "defaultAction"),
         ("{\"defaultAction\":\"SCMP_ACT_NOTHING\"}", "SCMP_ACT_NOTHING"),

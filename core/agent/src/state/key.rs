@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn keys_round_trip_through_text() {
         let (framework, executor, task) = (FrameworkId::new("f"), ExecutorId::new("e x"), TaskId::new("t.1"));
         for key in [
             Key::Agent,

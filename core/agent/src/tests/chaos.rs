@@ -74,7 +74,7 @@ const LINES: [&str; 57] = [
 ];
 
 #[test]
-fn anything_in_any_order() {
+fn random_inputs_never_overlap_loans_or_launch_twice() {
     for seed in 0..SEEDS {
         let mut rng = Rng::seeded(seed);
         let mut world = World::default().run("has cpus(ads):4;cpus:2;mem:512;disk:128\nstart\nrecovered\ngo");

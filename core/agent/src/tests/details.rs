@@ -50,7 +50,7 @@ fn status_updates_contain_container_and_agent() {
 }
 
 #[test]
-fn an_update_by_the_agent_has_no_container() {
+fn agent_generated_update_has_no_container_status() {
     let mut world = play("launch t1\nt1 failed fetch exited with status 1");
     world.statuses[0].uuid = None;
     shown(
@@ -69,7 +69,7 @@ fn an_update_by_the_agent_has_no_container() {
 }
 
 #[test]
-fn a_nested_task_has_the_container_it_names() {
+fn status_of_a_nested_task_names_its_container() {
     let mut world = play(
         "
         group e1 a
@@ -112,7 +112,7 @@ fn a_nested_task_has_the_container_it_names() {
 }
 
 #[test]
-fn the_executor_made_for_a_command() {
+fn generated_command_executor_has_the_expected_info() {
     let world = play("launch t1 run=0123456789abcde\nlaunch t2 run=0123456789abcdef");
     let state = world.agent.as_ref().expect("an agent").state();
     let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
@@ -145,7 +145,7 @@ fn the_executor_made_for_a_command() {
 }
 
 #[test]
-fn the_environment_of_an_executor() {
+fn executor_environment_has_endpoint_checkpoint_and_timeouts() {
     let world = play("launch t1\nlaunch t2 framework=G");
     let lines = |spec: &tepui_types::LaunchSpec| {
         let entries = spec.environment.iter().map(|(name, value)| world.renamed(format!("{name}={value}\n")));
@@ -240,7 +240,7 @@ fn limits_of_an_executor_are_sums() {
 
 /// The executor is told by its tasks how it runs them, also if the framework named it for the group alone.
 #[test]
-fn tasks_of_a_group_carry_their_executor() {
+fn group_tasks_are_stored_with_their_executor() {
     let world = play("group e1 a,b");
     let state = &world.agent.as_ref().expect("it runs").state;
     let executor = state.executor(&FrameworkId::new("F"), &ExecutorId::new("e1")).expect("it is known");
@@ -365,7 +365,7 @@ fn best_effort_tasks_have_the_lowest_shares() {
 
 /// The limit of the whole executor stands above those of its tasks, and never below what these were promised.
 #[test]
-fn labels_limit_a_whole_group() {
+fn labels_set_the_limits_of_a_group() {
     let limits = |switch: &str, labels: &str| {
         let world = World::default().run(&format!(
             "isolation cgroups/cpu cgroups/mem\n{switch}\nstart\nrecovered\ngo\ngroup e a,b labels={labels}"
@@ -382,7 +382,7 @@ fn labels_limit_a_whole_group() {
 
 /// Tasks of a group need not say which executor they are for; the executor hears it all the same.
 #[test]
-fn tasks_of_a_group_get_their_executor() {
+fn launch_group_event_sets_the_executor_of_each_task() {
     let world = World::default().run("start\nrecovered\ngo\ngroup e a,b\ne subscribe");
     let executors: Vec<&str> =
         world.grouped.iter().map(|task| task.executor.executor_id.value.as_str()).collect();
@@ -391,7 +391,7 @@ fn tasks_of_a_group_get_their_executor() {
 }
 
 #[test]
-fn a_limit_of_a_group_needs_its_isolator() {
+fn group_limit_requires_its_isolator() {
     let world = World::default().run(
         "isolation cgroups/cpu\ngroup limits\nstart\nrecovered\ngo\ngroup e a labels=tepui.limits.mem:512",
     );
@@ -403,7 +403,7 @@ fn a_limit_of_a_group_needs_its_isolator() {
 }
 
 #[test]
-fn limits_can_be_kept_by_default() {
+fn task_resource_limits_capability_is_reported_by_default() {
     let can = tepui_proto::mesos::v1::agent_info::capability::Type::TASK_RESOURCE_LIMITS;
     assert!(World::default().config.capabilities.contains(&can));
     let told = &play("").subscribes[0].capabilities;

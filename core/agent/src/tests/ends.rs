@@ -10,7 +10,7 @@ fn run(script: &str, expected: expect_test::Expect) {
 
 /// A framework that launches under the id of a task has acknowledged its end, though nobody told the agent.
 #[test]
-fn another_task_of_the_same_id_is_another_task() {
+fn relaunch_with_a_reused_task_id_is_a_new_task() {
     run(
         "
         launch t1 executor=e1
@@ -70,7 +70,7 @@ fn another_task_of_the_same_id_is_another_task() {
 }
 
 #[test]
-fn repeated_updates_and_acknowledgements_change_nothing() {
+fn repeated_updates_and_acknowledgements_are_ignored() {
     run(
         "
         launch t1
@@ -176,7 +176,7 @@ fn an_update_is_retried_until_it_is_acknowledged() {
 }
 
 #[test]
-fn an_executor_that_dies_takes_its_tasks_along() {
+fn executor_exit_fails_its_tasks() {
     run(
         "
         launch t1 executor=e1
@@ -238,7 +238,7 @@ fn an_executor_that_dies_takes_its_tasks_along() {
 }
 
 #[test]
-fn a_container_that_hits_its_limit() {
+fn container_limitation_is_the_reason_of_the_task() {
     run(
         "
         launch t1
@@ -257,7 +257,7 @@ fn a_container_that_hits_its_limit() {
 }
 
 #[test]
-fn calls_that_do_not_fit() {
+fn executor_calls_of_unknown_or_unsubscribed_senders_are_rejected() {
     run(
         "
         t1 subscribe
@@ -331,7 +331,7 @@ fn a_second_stream_closes_the_first() {
 }
 
 #[test]
-fn updates_that_come_with_a_subscription_are_checked_too() {
+fn updates_in_a_subscription_are_validated() {
     run(
         "
         launch t1
@@ -445,7 +445,7 @@ fn oom_kill_is_the_reason_of_a_task_that_fails_or_finishes() {
 }
 
 #[test]
-fn a_container_that_ends_while_it_is_looked_at() {
+fn container_exit_during_examination_completes_the_update() {
     check(
         "
         isolation cgroups/mem

@@ -319,7 +319,7 @@ fn call(kind: executor_api::call::Type) -> executor_api::Call {
 }
 
 #[test]
-fn nothing_is_lost_or_done_twice() {
+fn crash_at_any_step_loses_no_update_and_launches_once() {
     let config = World::default().config;
     let whole = Play::run(config.clone(), None);
     assert_eq!(whole.states, STORY);

@@ -29,7 +29,7 @@ fn run(script: &str, expected: Expect) {
 }
 
 #[test]
-fn one_after_another() {
+fn evictions_are_sequential() {
     run(
         "
         memory 100 9.9 C1:200/64 C2:300/64
@@ -81,7 +81,7 @@ fn tasks_within_their_request_or_terminating_are_not_evicted() {
 }
 
 #[test]
-fn the_nested_one_to_blame() {
+fn nested_container_above_its_request_is_evicted_first() {
     run(
         "
         memory 0 0 C3:200/96 C3.x:190/32
@@ -132,7 +132,7 @@ fn eviction_is_off_by_default() {
 }
 
 #[test]
-fn an_eviction_that_the_executor_reports_first_is_still_the_agents() {
+fn eviction_reported_by_the_executor_keeps_the_agent_source() {
     let world = World::default().run(
         "
         eviction 100 10
@@ -156,7 +156,7 @@ fn an_eviction_that_the_executor_reports_first_is_still_the_agents() {
 
 /// The largest sandbox goes, and nobody else until it is removed and measured again.
 #[test]
-fn the_largest_sandbox_goes_when_the_disk_is_short() {
+fn task_with_the_largest_sandbox_is_evicted_under_disk_pressure() {
     check(
         "
         eviction disk 100

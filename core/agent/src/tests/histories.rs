@@ -49,7 +49,7 @@ fn history(world: &World) -> usize {
 }
 
 #[test]
-fn of_frameworks_that_are_over() {
+fn history_includes_completed_frameworks() {
     let script = task("t1", "") + &task("t2", "");
     let world = check(
         &script,
@@ -68,7 +68,7 @@ fn of_frameworks_that_are_over() {
 }
 
 #[test]
-fn of_executors_and_frameworks_that_live() {
+fn history_includes_completed_tasks_of_running_executors() {
     check(
         "
         launch a executor=e1
@@ -87,7 +87,7 @@ fn of_executors_and_frameworks_that_live() {
 
 /// Nobody wants to hear of the tasks that end with their framework; they are shown all the same.
 #[test]
-fn of_a_framework_that_was_shut_down() {
+fn history_includes_frameworks_that_were_shut_down() {
     check(
         "
         launch a executor=e1
@@ -105,7 +105,7 @@ fn of_a_framework_that_was_shut_down() {
 }
 
 #[test]
-fn not_of_frameworks_without_checkpoints() {
+fn history_excludes_frameworks_without_checkpointing() {
     let world = World::default().run(&format!("{BEGIN}{}", task("t1", "framework=G")));
     assert_eq!(history(&world), 0);
     assert_eq!(completed(&world.run("restart\nrecovered")), "");
@@ -113,7 +113,7 @@ fn not_of_frameworks_without_checkpoints() {
 
 /// A framework that comes back is not over any more, and has what it completed.
 #[test]
-fn of_a_framework_that_came_back() {
+fn history_of_a_returning_framework_is_restored() {
     let script = task("t1", "") + "launch t2\n";
     let world = check(
         &script,
@@ -128,7 +128,7 @@ fn of_a_framework_that_came_back() {
 
 /// What is not shown any more is not kept, and another flag counts from the next start on.
 #[test]
-fn only_so_many() {
+fn history_is_limited_by_flags() {
     let mut world = World::default();
     world.config.max_completed_executors_per_framework = 3;
     let tasks: String = (0..5).map(|number| task(&format!("t{number}"), "")).collect();
@@ -146,7 +146,7 @@ fn only_so_many() {
 
 /// An agent that ends for good leaves no history to the next.
 #[test]
-fn not_of_another_agent() {
+fn unregistered_agent_removes_its_history() {
     let world = World::default().run(&format!("{BEGIN}{}unregister", task("t1", "")));
     assert_eq!(history(&world), 0);
 }

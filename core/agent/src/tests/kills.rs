@@ -9,7 +9,7 @@ fn run(script: &str, expected: expect_test::Expect) {
 }
 
 #[test]
-fn before_the_executor_is_there() {
+fn kill_before_executor_registration_terminates_the_task() {
     run(
         "
         launch t1
@@ -50,7 +50,7 @@ fn before_the_executor_is_there() {
 }
 
 #[test]
-fn one_of_a_group_before_delivery() {
+fn kill_before_delivery_kills_the_whole_group() {
     run(
         "
         group e1 a,b
@@ -75,7 +75,7 @@ fn one_of_a_group_before_delivery() {
 }
 
 #[test]
-fn while_the_executor_runs() {
+fn kill_is_forwarded_to_the_running_executor() {
     run(
         "
         launch t1
@@ -106,7 +106,7 @@ fn while_the_executor_runs() {
 }
 
 #[test]
-fn while_the_stream_is_down() {
+fn kill_is_delivered_when_the_executor_resubscribes() {
     run(
         "
         launch t1 executor=e1
@@ -150,7 +150,7 @@ fn while_the_stream_is_down() {
 }
 
 #[test]
-fn kills_of_unknown_tasks() {
+fn kill_of_an_unknown_task_is_task_dropped() {
     run(
         "
         kill t1
@@ -174,7 +174,7 @@ fn kills_of_unknown_tasks() {
 }
 
 #[test]
-fn an_executor_is_shut_down_with_grace() {
+fn executor_shutdown_has_a_grace_period() {
     run(
         "
         launch t1 executor=e1
@@ -218,7 +218,7 @@ fn an_executor_is_shut_down_with_grace() {
 }
 
 #[test]
-fn a_framework_is_shut_down_quietly() {
+fn framework_shutdown_sends_no_updates() {
     run(
         "
         launch t1 executor=e1
@@ -332,7 +332,7 @@ fn terminating_frameworks_are_not_reported() {
 }
 
 #[test]
-fn the_agent_leaves() {
+fn unregister_kills_tasks_and_exits() {
     run(
         "
         launch t1
@@ -366,7 +366,7 @@ fn the_agent_leaves() {
 
 /// Whatever the link does, nothing new begins on an agent that leaves, and nothing keeps it.
 #[test]
-fn the_agent_leaves_without_a_link() {
+fn unregister_without_a_link_completes() {
     run(
         "
         launch t1
@@ -444,7 +444,7 @@ fn the_agent_leaves_without_a_link() {
 }
 
 #[test]
-fn the_agent_is_shut_down() {
+fn shutdown_kills_all_tasks_and_exits() {
     run(
         "
         launch t1

@@ -16,7 +16,7 @@ fn run(script: &str, expected: expect_test::Expect) {
 }
 
 #[test]
-fn a_custom_executor_takes_several_tasks() {
+fn custom_executor_runs_several_tasks() {
     run(
         "
         launch t1 executor=e1
@@ -56,7 +56,7 @@ fn a_custom_executor_takes_several_tasks() {
 
 /// The agent must know its process before statuses name it.
 #[test]
-fn an_executor_faster_than_the_report_of_its_launch_waits() {
+fn early_executor_subscription_waits_for_the_launch_report() {
     run(
         "
         launch t1 executor=e1
@@ -147,7 +147,7 @@ fn a_group_is_delivered_as_one() {
 }
 
 #[test]
-fn an_executor_that_exists_or_does_not() {
+fn executor_existence_is_validated_on_launch() {
     run(
         "
         launch t1 executor=e1 old
@@ -198,7 +198,7 @@ fn an_executor_that_exists_or_does_not() {
 }
 
 #[test]
-fn words_for_frameworks_that_know_no_better() {
+fn task_lost_replaces_task_dropped_without_partition_awareness() {
     run(
         "
         launch t1 executor=e1 old framework=G
@@ -215,7 +215,7 @@ fn words_for_frameworks_that_know_no_better() {
 }
 
 #[test]
-fn the_same_task_twice_is_launched_once() {
+fn duplicate_launch_of_a_task_is_ignored() {
     run(
         "
         launch t1
@@ -233,7 +233,7 @@ fn the_same_task_twice_is_launched_once() {
 }
 
 #[test]
-fn resources_that_are_not_there() {
+fn launch_with_unknown_reservation_is_rejected() {
     run(
         "
         launch t1 reserved
@@ -299,7 +299,7 @@ fn limits_without_isolator_are_rejected() {
 }
 
 #[test]
-fn launches_that_fail() {
+fn failed_launch_reports_its_stage_and_message() {
     run(
         "
         launch t1
@@ -340,7 +340,7 @@ fn launches_that_fail() {
 }
 
 #[test]
-fn an_executor_that_never_registers() {
+fn executor_registration_timeout_kills_the_container() {
     run(
         "
         launch t1
@@ -364,7 +364,7 @@ fn an_executor_that_never_registers() {
 }
 
 #[test]
-fn an_executor_that_never_registers_because_it_is_still_fetched() {
+fn executor_registration_timeout_cancels_the_fetch() {
     run(
         "
         launch t1
@@ -386,7 +386,7 @@ fn an_executor_that_never_registers_because_it_is_still_fetched() {
 }
 
 #[test]
-fn an_update_that_cannot_be_set() {
+fn failed_container_update_terminates_the_executor() {
     run(
         "
         launch t1 executor=e1
@@ -428,7 +428,7 @@ fn an_update_that_cannot_be_set() {
 }
 
 #[test]
-fn nothing_is_launched_while_draining() {
+fn launches_are_rejected_while_draining() {
     run(
         "
         launch t1
@@ -529,7 +529,7 @@ fn a_drained_agent_marked_gone_logs_it() {
 }
 
 #[test]
-fn nothing_to_run_without_resources_on() {
+fn task_without_resources_is_rejected() {
     check(
         "
         start

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 #[test]
-fn a_command_task_from_launch_to_end() {
+fn command_task_lifecycle() {
     check(
         "
         start

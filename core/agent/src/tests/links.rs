@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 #[test]
-fn a_link_that_fails_is_tried_again_ever_later() {
+fn failed_link_is_retried_with_backoff() {
     check(
         "
         start
@@ -53,7 +53,7 @@ fn a_link_that_fails_is_tried_again_ever_later() {
 }
 
 #[test]
-fn a_silent_link_is_given_up() {
+fn silent_link_times_out() {
     check(
         "
         start
@@ -132,7 +132,7 @@ fn tasks_unknown_to_the_agent_are_reported_missing() {
 }
 
 #[test]
-fn an_executor_that_ends_while_the_agent_subscribes() {
+fn executor_exit_during_subscription_is_reported() {
     check(
         "
         start
@@ -168,7 +168,7 @@ fn an_executor_that_ends_while_the_agent_subscribes() {
 }
 
 #[test]
-fn another_identity_is_refused() {
+fn subscription_under_another_agent_id_is_rejected() {
     check(
         "
         start
@@ -300,7 +300,7 @@ fn operations_are_reported_until_acknowledged() {
 
 /// A master that did not know of such an update would declare the task forgotten, and its id could be reused too early.
 #[test]
-fn dropped_tasks_are_named_until_they_are_acknowledged() {
+fn dropped_tasks_are_reported_until_acknowledged() {
     check(
         "
         start

@@ -12,7 +12,7 @@ fn run(script: &str, expected: expect_test::Expect) {
 }
 
 #[test]
-fn from_launch_to_removal() {
+fn nested_container_lifecycle() {
     run(
         "
         call launch C1.a needs=cpus:1
@@ -70,7 +70,7 @@ fn from_launch_to_removal() {
 }
 
 #[test]
-fn ids_that_are_unknown_or_make_no_sense() {
+fn unknown_and_invalid_container_ids_are_rejected() {
     run(
         "
         call wait nope
@@ -113,7 +113,7 @@ fn ids_that_are_unknown_or_make_no_sense() {
 }
 
 #[test]
-fn a_session_ends_with_its_connection() {
+fn closed_connection_destroys_the_session() {
     run(
         "
         call session C1.a
@@ -185,7 +185,7 @@ fn a_session_is_unknown_after_a_restart() {
 }
 
 #[test]
-fn only_so_many_ended_sessions_are_remembered() {
+fn terminated_sessions_are_limited() {
     let mut script = std::string::String::new();
     for number in 0..101 {
         script += &std::format!("call session C1.s{number}\ncontainer C1.s{number} launched 5\n");
@@ -203,7 +203,7 @@ fn only_so_many_ended_sessions_are_remembered() {
 }
 
 #[test]
-fn a_launch_that_fails_leaves_nothing() {
+fn failed_nested_launch_is_removed() {
     run(
         "
         call launch C1.a
@@ -224,7 +224,7 @@ fn a_launch_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn nested_containers_of_an_unlaunched_container_are_forgotten_after_a_crash() {
+fn nested_containers_of_a_failed_launch_are_removed_after_a_crash() {
     run(
         "
         call launch C1.a
@@ -242,7 +242,7 @@ fn nested_containers_of_an_unlaunched_container_are_forgotten_after_a_crash() {
 }
 
 #[test]
-fn clients_that_go_away_are_not_answered() {
+fn disconnected_clients_get_no_response() {
     run(
         "
         call launch C1.a
@@ -268,7 +268,7 @@ fn clients_that_go_away_are_not_answered() {
 }
 
 #[test]
-fn nothing_outlives_its_executor() {
+fn executor_exit_destroys_its_nested_containers() {
     run(
         "
         call launch C1.a
@@ -302,7 +302,7 @@ fn nothing_outlives_its_executor() {
 }
 
 #[test]
-fn nested_ones_survive_a_restart() {
+fn nested_containers_survive_an_agent_restart() {
     run(
         "
         call launch C1.a
@@ -354,7 +354,7 @@ fn nested_ones_survive_a_restart() {
 
 /// An executor whose agent was killed before it answered repeats its call, and waits for what it has launched.
 #[test]
-fn a_launch_repeated_after_a_restart_is_accepted_though_the_container_ended_meanwhile() {
+fn repeated_launch_of_an_exited_container_is_accepted_after_a_restart() {
     run(
         "
         call launch C1.a
@@ -380,7 +380,7 @@ fn a_launch_repeated_after_a_restart_is_accepted_though_the_container_ended_mean
 }
 
 #[test]
-fn a_standalone_container() {
+fn standalone_container_is_launched_and_waited_for() {
     run(
         "
         call launch alone needs=cpus:0.1
@@ -407,7 +407,7 @@ fn a_standalone_container() {
 }
 
 #[test]
-fn a_leaving_agent_kills_standalone_containers() {
+fn unregister_kills_standalone_containers() {
     run(
         "
         call launch alone

@@ -9,7 +9,7 @@ fn run(script: &str, expected: expect_test::Expect) {
 }
 
 #[test]
-fn a_silent_executor_is_ended() {
+fn executor_ignoring_a_kill_is_destroyed() {
     run(
         "
         launch t1
@@ -53,7 +53,7 @@ fn a_silent_executor_is_ended() {
 }
 
 #[test]
-fn a_repeated_kill_shortens_the_time_only() {
+fn repeated_kill_only_shortens_the_grace_period() {
     run(
         "
         launch t1
@@ -82,7 +82,7 @@ fn a_repeated_kill_shortens_the_time_only() {
 }
 
 #[test]
-fn an_id_that_is_used_again_has_its_own_time() {
+fn reused_task_id_has_its_own_kill_deadline() {
     run(
         "
         launch t1
@@ -109,7 +109,7 @@ fn an_id_that_is_used_again_has_its_own_time() {
 }
 
 #[test]
-fn a_frameworks_own_executor_has_all_time() {
+fn custom_executor_has_no_kill_deadline() {
     run(
         "
         launch t1 executor=e1
@@ -126,7 +126,7 @@ fn a_frameworks_own_executor_has_all_time() {
 }
 
 #[test]
-fn of_several_tasks_the_one_that_is_killed_ends() {
+fn overdue_kill_destroys_only_the_container_of_its_task() {
     run(
         "
         group e1 a,b
@@ -183,7 +183,7 @@ fn of_several_tasks_the_one_that_is_killed_ends() {
 }
 
 #[test]
-fn a_task_that_never_came_to_run_is_over_and_its_group_with_it() {
+fn overdue_kill_before_start_terminates_the_group() {
     run(
         "
         group e1 a,b
@@ -226,7 +226,7 @@ fn a_task_that_never_came_to_run_is_over_and_its_group_with_it() {
 }
 
 #[test]
-fn when_the_last_other_task_ends_the_executor_does() {
+fn overdue_executor_is_destroyed_after_its_last_task() {
     run(
         "
         group e1 a,b
@@ -253,7 +253,7 @@ fn when_the_last_other_task_ends_the_executor_does() {
 }
 
 #[test]
-fn a_restart_begins_the_time_anew() {
+fn agent_restart_restarts_the_kill_deadline() {
     run(
         "
         launch t1
@@ -324,7 +324,7 @@ fn a_killed_task_of_a_lost_executor_is_reported_as_killed() {
 }
 
 #[test]
-fn while_the_agent_is_drained() {
+fn drain_destroys_an_executor_ignoring_its_kill() {
     run(
         "
         launch t1
@@ -350,7 +350,7 @@ fn while_the_agent_is_drained() {
 
 /// Two groups: the one of a task that was killed ends with it, and their executor stays for the other.
 #[test]
-fn an_executor_with_other_tasks_is_kept() {
+fn executor_with_other_groups_is_not_destroyed() {
     run(
         "
         group e1 a,b
@@ -449,7 +449,7 @@ fn an_unrelated_container_does_not_terminate_the_task() {
 
 /// A task that is over does not start: what its executor says of its container before it launches that is enough.
 #[test]
-fn a_container_of_a_task_that_is_over_is_not_launched() {
+fn container_of_a_terminated_task_is_not_launched() {
     run(
         "
         group e1 a
@@ -484,7 +484,7 @@ fn a_container_of_a_task_that_is_over_is_not_launched() {
 
 /// The same if its launch was interrupted by the kill and is repeated.
 #[test]
-fn an_interrupted_launch_is_not_repeated_for_a_task_that_is_over() {
+fn interrupted_launch_of_a_terminated_task_is_not_repeated() {
     run(
         "
         group e1 a
@@ -515,7 +515,7 @@ fn an_interrupted_launch_is_not_repeated_for_a_task_that_is_over() {
 
 /// The launch may be faster than the update that names the container: it is repeated until the update has arrived.
 #[test]
-fn a_launch_waits_for_its_name_after_an_unnamed_kill() {
+fn container_launch_waits_for_its_task_after_a_kill() {
     run(
         "
         group e1 a
@@ -561,7 +561,7 @@ fn a_launch_waits_for_its_name_after_an_unnamed_kill() {
 
 /// A task that a broken stream did not deliver is not waited for.
 #[test]
-fn a_new_subscription_ends_the_wait_for_names() {
+fn resubscription_resumes_waiting_container_launches() {
     run(
         "
         group e1 a
@@ -591,7 +591,7 @@ fn a_new_subscription_ends_the_wait_for_names() {
 
 /// What an executor starts late, when it is over, ends again. A restarted agent does not wait for names.
 #[test]
-fn an_executor_that_comes_to_itself_leaves_nothing_behind() {
+fn containers_of_a_late_executor_are_destroyed() {
     run(
         "
         group e1 a
@@ -635,7 +635,7 @@ fn an_executor_that_comes_to_itself_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_task_that_takes_too_long_is_ended() {
+fn max_completion_time_terminates_the_task() {
     run(
         "
         launch t1 max=60s
@@ -664,7 +664,7 @@ fn a_task_that_takes_too_long_is_ended() {
 
 /// Its time is its own: not that of waiting for its executor, nor that of others.
 #[test]
-fn of_several_tasks_the_one_that_takes_too_long_ends() {
+fn max_completion_time_applies_to_each_task_of_an_executor() {
     run(
         "
         group e1 a max=60s
@@ -729,7 +729,7 @@ fn a_task_that_terminates_in_time_is_not_killed() {
 }
 
 #[test]
-fn a_restart_begins_the_time_of_a_task_anew() {
+fn agent_restart_restarts_the_max_completion_time() {
     run(
         "
         launch t1 max=60s
@@ -763,7 +763,7 @@ fn a_restart_begins_the_time_of_a_task_anew() {
 
 /// An executor that ends by itself, or is ended for something else, says nothing of the time of its tasks.
 #[test]
-fn an_end_before_its_time_is_that() {
+fn executor_exit_before_the_deadline_has_its_own_reason() {
     run(
         "
         launch t1 max=60s

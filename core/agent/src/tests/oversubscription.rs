@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 #[test]
-fn a_fixed_amount_is_offered_again() {
+fn fixed_estimate_is_sent_on_every_link() {
     check(
         "
         estimator fixed cpus:2
@@ -125,7 +125,7 @@ fn unused_resources_are_estimated() {
 }
 
 #[test]
-fn memory_only_if_wanted() {
+fn memory_is_oversubscribed_only_if_enabled() {
     check(
         "
         estimator usage memory
@@ -169,7 +169,7 @@ fn memory_only_if_wanted() {
 }
 
 #[test]
-fn high_load_ends_everything_revocable() {
+fn high_load_evicts_all_revocable_tasks() {
     check(
         "
         controller load 4 -
@@ -223,7 +223,7 @@ fn high_load_ends_everything_revocable() {
 }
 
 #[test]
-fn the_longer_average_counts_as_well() {
+fn fifteen_minute_load_average_triggers_evictions() {
     check(
         "
         controller load - 2
@@ -258,7 +258,7 @@ fn the_longer_average_counts_as_well() {
 }
 
 #[test]
-fn pressure_ends_one_after_the_other() {
+fn pressure_evicts_revocable_tasks_one_at_a_time() {
     check(
         "
         controller pressure 50 10
@@ -315,7 +315,7 @@ fn pressure_ends_one_after_the_other() {
 }
 
 #[test]
-fn corrections_keep_their_distance() {
+fn qos_corrections_are_rate_limited() {
     check(
         "
         controller pressure 50 10

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 #[test]
-fn after_the_machine_restarted() {
+fn reboot_fails_tasks_and_allows_changed_resources() {
     check(
         "
         start
@@ -76,7 +76,7 @@ fn after_the_machine_restarted() {
 }
 
 #[test]
-fn with_more_resources_than_before() {
+fn added_resources_require_the_additive_policy() {
     check(
         "
         start
@@ -121,7 +121,7 @@ fn with_more_resources_than_before() {
 }
 
 #[test]
-fn frameworks_without_checkpoint_are_lost() {
+fn frameworks_without_checkpointing_are_not_recovered() {
     check(
         "
         start
@@ -155,7 +155,7 @@ fn frameworks_without_checkpoint_are_lost() {
 }
 
 #[test]
-fn records_that_cannot_be_read() {
+fn unreadable_records_stop_a_strict_start_and_are_discarded_otherwise() {
     check(
         "
         start
@@ -202,7 +202,7 @@ fn records_that_cannot_be_read() {
 }
 
 #[test]
-fn old_sandboxes_are_removed_in_time() {
+fn expired_sandboxes_are_removed_after_a_restart() {
     check(
         "
         start
@@ -281,7 +281,7 @@ fn old_sandboxes_are_removed_in_time() {
 }
 
 #[test]
-fn volumes_are_made_again() {
+fn volumes_are_created_again_after_a_restart() {
     check(
         "
         start

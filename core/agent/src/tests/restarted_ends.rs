@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 #[test]
-fn a_shutdown_is_not_forgotten() {
+fn executor_shutdown_survives_an_agent_restart() {
     check(
         "
         start
@@ -44,7 +44,7 @@ fn a_shutdown_is_not_forgotten() {
 }
 
 #[test]
-fn cleaning_up() {
+fn recover_cleanup_destroys_all_executors_and_exits() {
     check(
         "
         start
@@ -94,7 +94,7 @@ fn cleaning_up() {
 }
 
 #[test]
-fn draining_goes_on() {
+fn draining_survives_an_agent_restart() {
     check(
         "
         start
@@ -129,7 +129,7 @@ fn draining_goes_on() {
 }
 
 #[test]
-fn unregister_before_containers_are_recovered() {
+fn unregister_waits_for_container_recovery() {
     check(
         "
         start
@@ -166,7 +166,7 @@ fn unregister_before_containers_are_recovered() {
 }
 
 #[test]
-fn unregister_while_executors_reregister() {
+fn unregister_during_executor_reregistration_completes() {
     check(
         "
         start
@@ -205,7 +205,7 @@ fn unregister_while_executors_reregister() {
 }
 
 #[test]
-fn an_end_that_a_crash_interrupts() {
+fn framework_shutdown_survives_an_agent_restart() {
     check(
         "
         start
@@ -253,7 +253,7 @@ fn an_end_that_a_crash_interrupts() {
 }
 
 #[test]
-fn a_kill_is_not_forgotten() {
+fn pending_kill_survives_an_agent_restart() {
     check(
         "
         start

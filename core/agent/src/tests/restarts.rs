@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 #[test]
-fn while_a_task_runs() {
+fn running_task_survives_an_agent_restart() {
     check(
         "
         start
@@ -85,7 +85,7 @@ fn while_a_task_runs() {
 }
 
 #[test]
-fn while_the_executor_registers() {
+fn queued_tasks_are_delivered_after_a_restart() {
     check(
         "
         start
@@ -140,7 +140,7 @@ fn while_the_executor_registers() {
 }
 
 #[test]
-fn while_a_task_was_handed_over() {
+fn undelivered_task_is_dropped_after_a_restart() {
     check(
         "
         start
@@ -174,7 +174,7 @@ fn while_a_task_was_handed_over() {
 }
 
 #[test]
-fn an_executor_that_does_not_come_back() {
+fn executor_missing_its_reregistration_is_destroyed() {
     check(
         "
         start
@@ -210,7 +210,7 @@ fn an_executor_that_does_not_come_back() {
 }
 
 #[test]
-fn a_container_that_ended_meanwhile() {
+fn container_exit_during_a_restart_fails_its_tasks() {
     check(
         "
         start
@@ -257,7 +257,7 @@ fn a_container_that_ended_meanwhile() {
 }
 
 #[test]
-fn while_a_command_task_was_handed_over() {
+fn undelivered_command_task_is_dropped_after_a_restart() {
     check(
         "
         start
@@ -285,7 +285,7 @@ fn while_a_command_task_was_handed_over() {
 }
 
 #[test]
-fn while_a_group_was_handed_over() {
+fn undelivered_group_is_dropped_after_a_restart() {
     check(
         "
         start
@@ -328,7 +328,7 @@ fn while_a_group_was_handed_over() {
 
 /// The agent crashes when it has written that a framework ends, and not yet that nobody wants its updates.
 #[test]
-fn while_a_framework_ends() {
+fn interrupted_framework_shutdown_is_completed_after_a_restart() {
     check(
         "
         start

@@ -8,7 +8,7 @@ use tepui_proto::mesos::v1::task_status::{Reason, Source};
 use super::driver::{World, check};
 
 #[test]
-fn the_owner_waits_until_the_borrower_is_gone() {
+fn owner_launch_waits_for_the_borrower_to_terminate() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -86,7 +86,7 @@ fn the_owner_waits_until_the_borrower_is_gone() {
 }
 
 #[test]
-fn a_borrower_that_is_disconnected_or_ignores_the_preemption() {
+fn unresponsive_borrower_is_destroyed_after_the_grace_period() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -142,7 +142,7 @@ fn a_borrower_that_is_disconnected_or_ignores_the_preemption() {
 }
 
 #[test]
-fn just_enough_go_and_the_youngest_first() {
+fn fewest_youngest_borrowers_are_preempted() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -211,7 +211,7 @@ fn just_enough_go_and_the_youngest_first() {
 }
 
 #[test]
-fn no_one_goes_while_there_is_room() {
+fn borrowers_are_kept_while_resources_suffice() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -242,7 +242,7 @@ fn no_one_goes_while_there_is_room() {
 }
 
 #[test]
-fn an_executor_that_runs_gets_the_task_later() {
+fn running_executor_gets_its_task_after_reclamation() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -299,7 +299,7 @@ fn an_executor_that_runs_gets_the_task_later() {
 }
 
 #[test]
-fn a_reservation_is_given_up() {
+fn unreserve_preempts_borrowers() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -341,7 +341,7 @@ fn a_reservation_is_given_up() {
 }
 
 #[test]
-fn a_restart_in_the_middle() {
+fn preemption_continues_after_an_agent_restart() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -418,7 +418,7 @@ fn a_restart_in_the_middle() {
 }
 
 #[test]
-fn a_restart_while_a_task_waits_for_a_running_executor() {
+fn task_waiting_for_reclaimed_resources_survives_a_restart() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -507,7 +507,7 @@ fn a_restart_while_a_task_waits_for_a_running_executor() {
 }
 
 #[test]
-fn a_launch_that_waits_and_is_killed() {
+fn launch_waiting_for_reclaimed_resources_can_be_killed() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -607,7 +607,7 @@ fn a_launch_that_waits_and_is_killed() {
 }
 
 #[test]
-fn a_borrower_that_comes_too_late() {
+fn launch_on_reclaimed_resources_is_rejected_as_preempted() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -636,7 +636,7 @@ fn a_borrower_that_comes_too_late() {
 }
 
 #[test]
-fn a_borrower_whose_task_terminates_by_itself() {
+fn task_finished_during_preemption_keeps_its_state() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -727,7 +727,7 @@ fn a_preemption_has_one_source_reason_and_message() {
 
 /// A crash came between the record of an executor and that of its task: nothing would ever start or end it.
 #[test]
-fn a_waiting_executor_without_tasks_is_removed_after_a_restart() {
+fn pending_executor_without_tasks_is_removed_after_a_restart() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100

@@ -75,7 +75,7 @@ fn show(reason: &Reason) -> String {
 }
 
 #[test]
-fn offered_refused_and_waiting() {
+fn explanation_names_offered_declined_and_pending_agents() {
     check(
         "
         agent A cpus:1
@@ -95,7 +95,7 @@ fn offered_refused_and_waiting() {
 }
 
 #[test]
-fn held_by_others_or_in_use() {
+fn explanation_names_offered_and_allocated_resources() {
     check(
         "
         agent A cpus:1
@@ -115,7 +115,7 @@ fn held_by_others_or_in_use() {
 }
 
 #[test]
-fn reserved_too_small_or_not_for_it() {
+fn explanation_names_every_filter_of_an_agent() {
     check(
         "
         agent A cpus(ads):1
@@ -144,7 +144,7 @@ fn reserved_too_small_or_not_for_it() {
 }
 
 #[test]
-fn quota_keeps_it() {
+fn explanation_names_the_limiting_quota() {
     check(
         "
         quota web most=cpus:1
@@ -172,7 +172,7 @@ fn quota_keeps_it() {
 }
 
 #[test]
-fn out_of_the_order() {
+fn explanation_marks_roles_excluded_from_the_order() {
     check(
         "
         agent A cpus:4
@@ -192,7 +192,7 @@ fn out_of_the_order() {
 }
 
 #[test]
-fn nothing_but_its_own_silence() {
+fn explanation_names_suppressed_roles() {
     check(
         "
         agent A cpus:4
@@ -219,7 +219,7 @@ fn nothing_but_its_own_silence() {
 }
 
 #[test]
-fn a_role_among_its_siblings() {
+fn role_explanation_has_share_position_and_quota() {
     let mut state = Script::new(Options::default());
     for line in [
         "quota web least=cpus:3 most=cpus:4",
@@ -248,7 +248,7 @@ fn a_role_among_its_siblings() {
 }
 
 #[test]
-fn places_among_borrowers() {
+fn explanation_has_the_position_among_borrowers() {
     let lending = Options { allocation_slack: true, ..Options::default() };
     check_with(
         lending,
@@ -279,7 +279,7 @@ fn places_among_borrowers() {
 }
 
 #[test]
-fn what_is_lent_and_what_not() {
+fn explanation_distinguishes_lent_from_unlendable_resources() {
     let lending = Options { allocation_slack: true, ..Options::default() };
     check_with(
         lending.clone(),

@@ -57,7 +57,7 @@ fn irregular_rule_keys_are_accepted() {
 
 /// (rules, permissive, principal, object, allowed).
 #[test]
-fn the_first_rule_that_matches_decides() {
+fn first_matching_rule_decides() {
     let rules = || {
         vec![
             rule(some(&["web"]), some(&["svc", "www"])),
@@ -93,7 +93,7 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
-fn roles_below_a_role() {
+fn percent_pattern_matches_child_roles_only() {
     let acls = acls(false, Action::RegisterFramework, vec![rule(Entity::Any, some(&["web", "eng/%"]))]);
     for (role, allowed) in [
         ("web", true),
@@ -130,7 +130,7 @@ fn invalid_rules_are_rejected() {
 }
 
 #[test]
-fn without_rules_everything_is_allowed() {
+fn absent_acls_allow_all_but_executor_tokens() {
     let none = Authorizer::default();
     assert!(!none.is_set());
     assert!(none.allows(Subject::Anonymous, Action::ViewFlags, None));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room() {
+    fn oldest_entry_is_evicted_at_the_limit() {
         let mut recent = Recent::new();
         assert_eq!(recent.push(2, 1, "a"), None);
         assert_eq!(recent.push(2, 2, "b"), None);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_load_makes_room_for_itself() {
+    fn oldest_entries_are_evicted_until_the_weight_fits() {
         let mut recent = Recent::new();
         assert!(recent.push_weighed((9, 10), 1, "a", 4).is_empty());
         assert!(recent.push_weighed((9, 10), 2, "b", 4).is_empty());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_key_finds_the_newest() {
+    fn reused_key_returns_the_newest_entry() {
         let mut recent = Recent::new();
         recent.push(2, 1, "old");
         recent.push(2, 1, "new");

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn a_task_from_offer_to_acknowledged_end() {
+fn task_lifecycle_from_offer_to_acknowledged_termination() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -36,7 +36,7 @@ fn a_task_from_offer_to_acknowledged_end() {
 }
 
 #[test]
-fn operations_run_in_order_and_do_not_stop_each_other() {
+fn operations_run_in_order_and_failures_do_not_stop_later_ones() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -83,7 +83,7 @@ fn remaining_resources_are_declined_with_the_filter() {
 }
 
 #[test]
-fn accepting_without_operations_is_declining() {
+fn accept_without_operations_declines_the_offer() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -103,7 +103,7 @@ fn accepting_without_operations_is_declining() {
 }
 
 #[test]
-fn offers_that_are_not_live_launch_nothing() {
+fn launch_with_invalid_offers_is_rejected() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -134,7 +134,7 @@ fn offers_that_are_not_live_launch_nothing() {
 }
 
 #[test]
-fn a_foreign_offer_stays_where_it_is() {
+fn offer_of_another_framework_cannot_be_used() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -161,7 +161,7 @@ fn a_foreign_offer_stays_where_it_is() {
 }
 
 #[test]
-fn several_offers_of_one_agent_are_used_together() {
+fn offers_of_one_agent_can_be_combined() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -191,7 +191,7 @@ fn several_offers_of_one_agent_are_used_together() {
 }
 
 #[test]
-fn offers_of_two_agents_do_not_mix() {
+fn offers_of_different_agents_cannot_be_combined() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -215,7 +215,7 @@ fn offers_of_two_agents_do_not_mix() {
 }
 
 #[test]
-fn an_executor_is_booked_once_and_until_it_exits() {
+fn executor_resources_are_allocated_once_until_it_exits() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -249,7 +249,7 @@ fn an_executor_is_booked_once_and_until_it_exits() {
 }
 
 #[test]
-fn a_group_is_launched_whole_or_not_at_all() {
+fn task_group_launch_is_atomic() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100

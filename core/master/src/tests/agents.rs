@@ -95,7 +95,7 @@ fn a_silent_agent_becomes_unreachable() {
 }
 
 #[test]
-fn a_pong_keeps_an_agent() {
+fn pong_keeps_an_agent_reachable() {
     check(
         "
         agent A cpus:4
@@ -122,7 +122,7 @@ fn a_pong_keeps_an_agent() {
 }
 
 #[test]
-fn an_unreachable_agent_comes_back_with_its_tasks() {
+fn unreachable_agent_reregisters_with_its_tasks() {
     check(
         "
         framework F role:web pa checkpoint
@@ -192,7 +192,7 @@ fn an_unreachable_agent_comes_back_with_its_tasks() {
 }
 
 #[test]
-fn a_broken_link_heals_with_the_books_compared() {
+fn reconnected_agent_is_reconciled() {
     check(
         "
         framework F role:web checkpoint
@@ -233,7 +233,7 @@ fn a_broken_link_heals_with_the_books_compared() {
 }
 
 #[test]
-fn an_ended_task_that_the_agent_forgot_ends_once() {
+fn terminated_task_unknown_to_its_agent_is_terminated_once() {
     check(
         "
         framework F role:web
@@ -285,7 +285,7 @@ fn a_new_link_replaces_the_old_one() {
 }
 
 #[test]
-fn tasks_without_checkpoints_are_lost_with_the_link() {
+fn disconnected_agent_loses_tasks_without_checkpointing() {
     check(
         "
         framework F role:web
@@ -320,7 +320,7 @@ fn tasks_without_checkpoints_are_lost_with_the_link() {
 }
 
 #[test]
-fn an_agent_that_does_not_come_back_is_given_up() {
+fn agent_missing_the_reregister_timeout_is_unreachable() {
     check(
         "
         framework F role:web checkpoint pa
@@ -355,7 +355,7 @@ fn an_agent_that_does_not_come_back_is_given_up() {
 }
 
 #[test]
-fn gone_is_for_ever() {
+fn gone_agent_cannot_reregister() {
     check(
         "
         operator subscribe
@@ -450,7 +450,7 @@ fn gone_after_unreachable_terminates_unreachable_tasks() {
 }
 
 #[test]
-fn an_agent_that_leaves_takes_its_tasks_with_it() {
+fn unregistered_agent_is_removed_with_its_tasks() {
     check(
         "
         framework F role:web checkpoint pa
@@ -472,7 +472,7 @@ fn an_agent_that_leaves_takes_its_tasks_with_it() {
 }
 
 #[test]
-fn an_agent_without_memory_is_another_agent() {
+fn agent_without_checkpoint_registers_as_a_new_agent() {
     check(
         "
         framework F role:web checkpoint pa
@@ -496,7 +496,7 @@ fn an_agent_without_memory_is_another_agent() {
 }
 
 #[test]
-fn an_agent_that_missed_its_admission_keeps_its_id() {
+fn repeated_registration_keeps_the_agent_id() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -513,7 +513,7 @@ fn an_agent_that_missed_its_admission_keeps_its_id() {
 }
 
 #[test]
-fn an_agent_elsewhere_is_not_the_same() {
+fn agent_with_a_changed_address_is_rejected() {
     check(
         "
         agent A cpus:4 mem:1024 host:h1
@@ -531,7 +531,7 @@ fn an_agent_elsewhere_is_not_the_same() {
 }
 
 #[test]
-fn new_totals_take_offers_back() {
+fn changed_agent_resources_rescind_offers() {
     check(
         "
         framework F role:web
@@ -550,7 +550,7 @@ fn new_totals_take_offers_back() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_placed_among_the_domains_is_refused() {
+fn agent_domain_requires_a_master_domain() {
     let mut config = Config::default();
     let script = "
         agent A cpus:1 zone:z

@@ -70,7 +70,7 @@ fn refused(config: &Config, operation: &str) -> String {
 }
 
 #[test]
-fn every_process_of_a_task_needs_a_user_that_its_framework_may_use() {
+fn every_process_of_a_task_requires_an_authorized_user() {
     let rules = BTreeMap::from([only(Action::RunTask, "p", "svc")]);
     let authorizer = Authorizer::new(Some(Acls::new(true, rules).expect("right")));
     let by_rules = Config { authorizer, ..Config::default() };
@@ -101,7 +101,7 @@ fn every_process_of_a_task_needs_a_user_that_its_framework_may_use() {
 }
 
 #[test]
-fn a_credential_is_bound_to_the_names_of_its_agent() {
+fn agent_credential_is_bound_to_its_hostname() {
     let some = |names: &[&str]| Entity::Some(names.iter().map(ToString::to_string).collect());
     let bound =
         |principal: &str, names: &[&str]| Rule { principals: some(&[principal]), objects: some(names) };
@@ -119,7 +119,7 @@ fn a_credential_is_bound_to_the_names_of_its_agent() {
 }
 
 #[test]
-fn the_id_of_an_unreachable_agent_is_its_own() {
+fn id_of_an_unreachable_agent_requires_its_own_credential() {
     let some = |names: &[&str]| Entity::Some(names.iter().map(ToString::to_string).collect());
     let bound = |name: &str| Rule { principals: some(&[name]), objects: some(&[name]) };
     let rules = vec![bound("A"), bound("B"), Rule { principals: Entity::Any, objects: Entity::None }];
@@ -156,7 +156,7 @@ fn agents_are_notified_of_frameworks_without_root() {
 
 /// Every change by operators has its action: who is denied it, and only it, is refused.
 #[test]
-fn each_operators_change_asks_for_its_own_action() {
+fn every_operator_change_requires_its_action() {
     let agent = r#""agent_id":{"value":"m-S0"}"#;
     let machine = r#"[{"hostname":"A","ip":"A"}]"#;
     let cpus = r#"[{"name":"cpus","type":"SCALAR","scalar":{"value":1},"reservations":[{"type":"DYNAMIC","role":"web"}]}]"#;

@@ -49,7 +49,7 @@ fn tally<T: Enumeration + Copy + PartialEq>(tally: &Tally<T>) -> String {
 }
 
 #[test]
-fn the_life_of_tasks_is_counted() {
+fn task_transitions_are_counted() {
     check(
         "
         framework F role:web multi pa checkpoint refine
@@ -86,7 +86,7 @@ fn the_life_of_tasks_is_counted() {
 }
 
 #[test]
-fn the_life_of_agents_is_counted() {
+fn agent_transitions_are_counted() {
     check(
         "
         framework F role:web pa checkpoint
@@ -126,7 +126,7 @@ fn the_life_of_agents_is_counted() {
 }
 
 #[test]
-fn refused_and_dropped_calls() {
+fn rejected_calls_are_not_counted() {
     check(
         r#"
         framework F role:web
@@ -152,7 +152,7 @@ fn refused_and_dropped_calls() {
 }
 
 #[test]
-fn counting_makes_no_version() {
+fn counters_do_not_change_the_state_version() {
     let mut run = Script::new(Config::default());
     run.play("framework F role:web\nsettle");
     let before = run.state().clone();

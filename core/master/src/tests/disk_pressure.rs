@@ -10,7 +10,7 @@ use super::check;
 use crate::{Effect, Master};
 
 #[test]
-fn nothing_is_offered_of_an_agent_under_disk_pressure() {
+fn agent_under_disk_pressure_is_not_offered() {
     check(
         "agent A cpus:4
          framework F role:web
@@ -56,7 +56,7 @@ fn nothing_is_offered_of_an_agent_under_disk_pressure() {
 }
 
 #[test]
-fn pressure_outlives_a_restart_of_the_master_and_a_reactivation() {
+fn disk_pressure_survives_master_restart_and_reactivation() {
     check(
         r#"agent A cpus:4
            framework F role:web

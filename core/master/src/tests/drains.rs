@@ -13,7 +13,7 @@ const DEACTIVATE: &str = r#"call {"type":"DEACTIVATE_AGENT","deactivate_agent":{
 const REACTIVATE: &str = r#"call {"type":"REACTIVATE_AGENT","reactivate_agent":{"agent_id":{"value":"@A"}}}"#;
 
 #[test]
-fn an_agent_drains_until_the_last_end_is_acknowledged() {
+fn agent_drains_until_the_last_termination_is_acknowledged() {
     check(
         &format!(
             "agent A cpus:4
@@ -96,7 +96,7 @@ fn a_drained_agent_is_marked_gone_if_requested() {
 }
 
 #[test]
-fn a_drain_outlives_the_master_and_the_agents_absence() {
+fn drain_survives_master_restart_and_agent_disconnection() {
     check(
         &format!(
             "agent A cpus:4
@@ -184,7 +184,7 @@ fn a_deactivated_agent_keeps_its_tasks_and_makes_no_offers() {
 }
 
 #[test]
-fn agents_that_cannot_be_drained_are_not() {
+fn invalid_drain_calls_are_rejected() {
     check(
         r#"
         agent A cpus:4 no-draining

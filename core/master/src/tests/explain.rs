@@ -7,7 +7,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn an_explanation_takes_as_many_turns_as_it_needs() {
+fn explanation_is_computed_over_several_turns() {
     check(
         "
         agent A cpus:1
@@ -33,7 +33,7 @@ fn an_explanation_takes_as_many_turns_as_it_needs() {
 }
 
 #[test]
-fn only_so_many_wait_for_an_explanation() {
+fn pending_explanations_are_limited() {
     let more = "explain F\n".repeat(64);
     let script = String::from("framework F role:web\n...\n") + &more + "--\nexplain F\n";
     check(

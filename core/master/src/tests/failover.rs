@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn a_scheduler_takes_over() {
+fn scheduler_failover_disconnects_the_former_scheduler() {
     check(
         "
         operator subscribe
@@ -44,7 +44,7 @@ fn a_scheduler_takes_over() {
 }
 
 #[test]
-fn a_framework_that_stays_away_is_removed() {
+fn framework_is_removed_after_the_failover_timeout() {
     check(
         "
         operator subscribe
@@ -86,7 +86,7 @@ fn a_framework_that_stays_away_is_removed() {
 }
 
 #[test]
-fn without_a_failover_timeout_it_is_removed_at_once() {
+fn framework_without_failover_timeout_is_removed_on_disconnection() {
     check(
         "
         framework F role:web
@@ -109,7 +109,7 @@ fn without_a_failover_timeout_it_is_removed_at_once() {
 }
 
 #[test]
-fn coming_back_in_time_keeps_everything() {
+fn framework_reregistered_within_the_failover_timeout_keeps_its_tasks() {
     check(
         "
         framework F role:web failover:60 checkpoint
@@ -149,7 +149,7 @@ fn coming_back_in_time_keeps_everything() {
 }
 
 #[test]
-fn teardown_ends_everything() {
+fn teardown_shuts_down_executors_and_removes_the_framework() {
     check(
         "
         operator subscribe
@@ -189,7 +189,7 @@ fn teardown_ends_everything() {
 }
 
 #[test]
-fn a_principal_does_not_change() {
+fn change_of_the_framework_principal_is_rejected() {
     check(
         "
         framework F role:web principal:me failover:60
@@ -211,7 +211,7 @@ fn a_principal_does_not_change() {
 }
 
 #[test]
-fn a_new_master_learns_from_agents_and_frameworks() {
+fn new_master_recovers_state_from_agents_and_frameworks() {
     check(
         "
         operator subscribe
@@ -279,7 +279,7 @@ fn a_new_master_learns_from_agents_and_frameworks() {
 
 /// The agent of the earlier one has not heard that its end was acknowledged.
 #[test]
-fn a_new_master_takes_the_living_one_of_two_tasks_of_the_same_id() {
+fn new_master_keeps_the_running_task_of_a_reused_id() {
     for (first, second) in [("A", "B"), ("B", "A")] {
         check(
             &alloc::format!(
@@ -411,7 +411,7 @@ fn a_new_master_reports_both_terminations_of_a_reused_task_id() {
 }
 
 #[test]
-fn agents_that_do_not_come_to_a_new_master_are_given_up() {
+fn agents_missing_at_a_new_master_are_marked_unreachable() {
     check(
         "
         framework F role:web failover:6000 checkpoint pa
@@ -447,7 +447,7 @@ fn agents_that_do_not_come_to_a_new_master_are_given_up() {
 }
 
 #[test]
-fn an_unknown_framework_keeps_its_id() {
+fn framework_id_unknown_to_the_master_is_kept() {
     check(
         "
         framework F role:web id:mine
@@ -466,7 +466,7 @@ fn an_unknown_framework_keeps_its_id() {
 }
 
 #[test]
-fn a_framework_that_is_over_is_shut_down_on_agents_that_come_back() {
+fn removed_framework_is_shut_down_on_reregistering_agents() {
     check(
         "
         framework F role:web checkpoint

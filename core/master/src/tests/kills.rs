@@ -40,7 +40,7 @@ fn a_kill_is_forwarded_and_repeated_until_the_task_terminates() {
 }
 
 #[test]
-fn reconciling() {
+fn reconciliation_reports_the_state_of_each_task() {
     check(
         "
         framework F role:web pa checkpoint
@@ -89,7 +89,7 @@ fn reconciling() {
 }
 
 #[test]
-fn messages_pass_through() {
+fn messages_are_forwarded_between_scheduler_and_executor() {
     check(
         "
         framework F role:web pa checkpoint

@@ -11,7 +11,7 @@ use crate::Config;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn agents_are_given_up_one_by_one() {
+fn agent_removals_are_rate_limited() {
     check_with(
         Config { agent_removal_rate_limit: Some((1, 20 * SECOND)), ..Config::default() },
         "
@@ -58,7 +58,7 @@ fn two_of_three_missing(limit: f64, expected: Expect) {
 }
 
 #[test]
-fn a_new_master_that_misses_too_many_agents_ends() {
+fn missing_agents_above_the_removal_limit_stop_the_master() {
     two_of_three_missing(
         0.6,
         expect![[r#"
@@ -71,7 +71,7 @@ fn a_new_master_that_misses_too_many_agents_ends() {
 }
 
 #[test]
-fn a_new_master_that_misses_few_enough_gives_them_up() {
+fn missing_agents_below_the_removal_limit_are_marked_unreachable() {
     two_of_three_missing(
         0.7,
         expect![[r#"
@@ -85,7 +85,7 @@ fn a_new_master_that_misses_few_enough_gives_them_up() {
 }
 
 #[test]
-fn a_new_master_gives_up_slowly() {
+fn new_master_rate_limits_agent_removals() {
     check_with(
         Config { agent_removal_rate_limit: Some((1, 20 * SECOND)), ..Config::default() },
         "
@@ -147,7 +147,7 @@ fn an_unanswered_offer_is_rescinded() {
 }
 
 #[test]
-fn only_the_newest_are_remembered() {
+fn completed_and_unreachable_entries_are_limited() {
     check_with(
         Config {
             max_completed_tasks_per_framework: 2,
@@ -231,7 +231,7 @@ fn only_the_newest_are_remembered() {
 }
 
 #[test]
-fn agents_that_are_long_gone_are_forgotten() {
+fn old_unreachable_agents_are_pruned_from_the_registry() {
     check_with(
         Config { registry_max_agent_count: 2, registry_max_agent_age: 3000 * SECOND, ..Config::default() },
         "
@@ -295,7 +295,7 @@ fn agents_that_are_long_gone_are_forgotten() {
 }
 
 #[test]
-fn the_oldest_operator_makes_room() {
+fn subscriber_limit_disconnects_the_oldest_operator() {
     check_with(
         Config { max_operator_event_stream_subscribers: 1, ..Config::default() },
         "
@@ -318,7 +318,7 @@ fn the_oldest_operator_makes_room() {
 }
 
 #[test]
-fn roles_and_users_can_be_limited() {
+fn roles_whitelist_and_root_submissions_are_enforced() {
     check_with(
         Config { roles: Some([String::from("web")].into()), root_submissions: false, ..Config::default() },
         "

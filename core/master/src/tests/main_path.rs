@@ -41,7 +41,7 @@ fn quoted(cell: &str) -> Vec<String> {
 }
 
 #[test]
-fn main_path_of_the_architecture_document() {
+fn main_path_matches_the_architecture_document() {
     let rows = rows();
     let numbers: Vec<&str> = rows.iter().map(|row| row.number.as_str()).collect();
     assert_eq!(numbers, INPUTS.iter().map(|(number, _)| *number).collect::<Vec<_>>());

@@ -65,7 +65,7 @@ fn users_of_a_machine_receive_inverse_offers() {
 }
 
 #[test]
-fn offers_say_when_the_agent_will_not_be_there() {
+fn offers_contain_the_unavailability_of_the_agent() {
     check(
         &format!(
             "{SCHEDULE}
@@ -90,7 +90,7 @@ fn offers_say_when_the_agent_will_not_be_there() {
 }
 
 #[test]
-fn a_changed_window_takes_offers_and_requests_back() {
+fn changed_maintenance_window_rescinds_offers_and_inverse_offers() {
     check(
         &format!(
             r#"
@@ -128,7 +128,7 @@ fn a_changed_window_takes_offers_and_requests_back() {
 }
 
 #[test]
-fn a_machine_goes_down_with_its_agents_and_comes_up() {
+fn machine_down_shuts_down_its_agents_until_it_is_up() {
     let mut script = Script::new(Config::default());
     script.play(&format!(
         "agent A ip:10.0.0.1 cpus:4
@@ -186,7 +186,7 @@ fn a_machine_goes_down_with_its_agents_and_comes_up() {
 }
 
 #[test]
-fn schedules_that_make_no_sense_change_nothing() {
+fn invalid_maintenance_schedules_are_rejected() {
     let windows = [
         r#"{"machine_ids":[],"unavailability":{"start":{"nanoseconds":1}}}"#,
         r#"{"machine_ids":[{"hostname":"b"}],"unavailability":{"start":{"nanoseconds":1},"duration":{"nanoseconds":-1}}}"#,

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn one_event_for_all_agents() {
+fn offers_of_all_agents_are_sent_in_one_event() {
     check(
         "
         agent A cpus:1 mem:64
@@ -33,7 +33,7 @@ fn one_event_for_all_agents() {
 }
 
 #[test]
-fn suppress_and_revive() {
+fn suppressed_framework_gets_offers_after_revive() {
     check(
         "
         agent A cpus:1 mem:64
@@ -87,7 +87,7 @@ fn a_framework_can_start_suppressed() {
 }
 
 #[test]
-fn roles_that_are_left() {
+fn removed_role_rescinds_its_offers() {
     check(
         "
         agent A cpus:1 mem:64
@@ -138,7 +138,7 @@ fn multi_role_frameworks_receive_the_role_of_an_offer() {
 }
 
 #[test]
-fn hidden_resources() {
+fn ephemeral_ports_are_not_offered() {
     check(
         "
         agent A cpus:1 mem:64 ephemeral_ports:[1-10]

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn reserve_create_and_launch_in_one_call() {
+fn reserve_create_and_launch_work_in_one_accept() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -48,7 +48,7 @@ fn reserve_create_and_launch_in_one_call() {
 }
 
 #[test]
-fn feedback() {
+fn operation_feedback_is_sent_until_acknowledged() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -80,7 +80,7 @@ fn feedback() {
 }
 
 #[test]
-fn feedback_needs_an_agent_that_can() {
+fn operation_feedback_requires_the_agent_capability() {
     check(
         "
         agent A cpus:4 mem:1024 no-feedback
@@ -102,7 +102,7 @@ fn feedback_needs_an_agent_that_can() {
 }
 
 #[test]
-fn an_operation_that_cannot_be_is_refused() {
+fn operation_without_its_resources_is_rejected() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -121,7 +121,7 @@ fn an_operation_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn volumes_change_their_size() {
+fn volumes_are_grown_and_shrunk() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -147,7 +147,7 @@ fn volumes_change_their_size() {
 }
 
 #[test]
-fn operations_of_a_lost_agent() {
+fn pending_operations_of_an_unreachable_agent_are_reported() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -178,7 +178,7 @@ fn operations_of_a_lost_agent() {
 }
 
 #[test]
-fn old_frameworks_see_the_old_form() {
+fn frameworks_without_refinement_get_the_old_reservation_format() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -202,7 +202,7 @@ fn old_frameworks_see_the_old_form() {
 }
 
 #[test]
-fn resources_counted_before_an_operation_arrived() {
+fn agent_resources_reported_before_an_operation_are_adjusted() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -228,7 +228,7 @@ fn resources_counted_before_an_operation_arrived() {
 }
 
 #[test]
-fn an_operation_that_got_lost_on_its_way() {
+fn operation_unknown_to_the_agent_is_dropped() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -264,7 +264,7 @@ fn an_operation_that_got_lost_on_its_way() {
 }
 
 #[test]
-fn an_operation_that_fails_on_its_agent() {
+fn failed_operation_releases_its_resources() {
     check(
         "
         agent A cpus:4 mem:1024
@@ -292,7 +292,7 @@ fn an_operation_that_fails_on_its_agent() {
 }
 
 #[test]
-fn a_framework_that_is_over_leaves_its_operations_to_the_master() {
+fn operations_of_a_removed_framework_are_acknowledged_by_the_master() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100
@@ -317,7 +317,7 @@ fn a_framework_that_is_over_leaves_its_operations_to_the_master() {
 }
 
 #[test]
-fn an_agent_brings_its_operations_to_a_new_master() {
+fn new_master_recovers_operations_from_the_agent() {
     check(
         "
         agent A cpus:4 mem:1024 disk:100

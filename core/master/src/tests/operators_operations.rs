@@ -56,7 +56,7 @@ fn offers_with_the_needed_resources_are_rescinded() {
 }
 
 #[test]
-fn a_volume_is_made_grown_shrunk_and_destroyed() {
+fn operator_creates_grows_shrinks_and_destroys_a_volume() {
     let reserve = on("RESERVE_RESOURCES", "reserve_resources", &format!(r#""resources":[{RESERVED}]"#));
     let create = on("CREATE_VOLUMES", "create_volumes", &format!(r#""volumes":[{}]"#, volume(50)));
     let addition = RESERVED.replace("100", "20");

@@ -13,7 +13,7 @@ fn update(configs: &str) -> alloc::string::String {
 }
 
 #[test]
-fn quotas_are_set_all_or_none_and_removed() {
+fn quota_updates_are_atomic_and_quotas_are_removed() {
     let both = update(
         r#"{"role":"a","limits":{"cpus":{"value":2}}},{"role":"b","guarantees":{"cpus":{"value":1}}}"#,
     );
@@ -51,7 +51,7 @@ fn quotas_are_set_all_or_none_and_removed() {
 }
 
 #[test]
-fn quotas_that_make_no_sense_change_nothing() {
+fn invalid_quotas_are_rejected() {
     let mut script =
         Script::new(Config { roles: Some(["a".into(), "c".into()].into()), ..Config::default() });
     script.play("agent A cpus:4");
@@ -100,7 +100,7 @@ fn quotas_that_make_no_sense_change_nothing() {
 }
 
 #[test]
-fn offers_above_a_limit_and_in_the_way_of_a_guarantee_are_taken_back() {
+fn new_quota_rescinds_offers_that_violate_it() {
     let limit = update(r#"{"role":"a","limits":{"cpus":{"value":1}}}"#);
     let guarantee = update(r#"{"role":"b","guarantees":{"cpus":{"value":2}}}"#);
     check(
@@ -179,7 +179,7 @@ fn usage_must_fit_a_new_quota_limit_unless_forced() {
 
 /// After a restart nothing is offered before the agents that hold what counts are back.
 #[test]
-fn a_quota_outlives_the_master_and_waits_for_agents() {
+fn quota_survives_master_restart_and_offers_wait_for_agents() {
     let limit = update(r#"{"role":"a","limits":{"cpus":{"value":3}}}"#);
     check(
         &format!(
@@ -225,7 +225,7 @@ fn a_quota_outlives_the_master_and_waits_for_agents() {
 
 /// With a factor of zero, or when it has waited for long enough, a new master offers what there is.
 #[test]
-fn how_long_a_new_master_waits_for_agents_can_be_set() {
+fn wait_of_a_new_master_for_agents_is_configurable() {
     let limit = update(r#"{"role":"a","limits":{"cpus":{"value":3}}}"#);
     let script = format!(
         "agent A cpus:2

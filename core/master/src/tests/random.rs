@@ -14,7 +14,7 @@ const SEEDS: u64 = 30;
 const LINES: usize = 200;
 
 #[test]
-fn whatever_happens_the_books_are_right() {
+fn random_inputs_keep_master_accounting_exact() {
     for seed in 0..SEEDS {
         let config = Config {
             agent_ping_timeout: Duration::from_secs(3),

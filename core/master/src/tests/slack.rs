@@ -59,7 +59,7 @@ fn slack_cannot_be_reserved_made_into_volumes_or_mixed() {
 }
 
 #[test]
-fn the_owner_takes_back_from_offers_first_youngest_first() {
+fn owner_reclaims_from_the_youngest_slack_offers_first() {
     check(
         "
         agent A cpus(web):4
@@ -95,7 +95,7 @@ fn the_owner_takes_back_from_offers_first_youngest_first() {
 }
 
 #[test]
-fn nothing_is_taken_back_while_enough_is_idle() {
+fn slack_is_not_reclaimed_while_enough_is_idle() {
     check(
         "
         agent A cpus(web):4
@@ -119,7 +119,7 @@ fn nothing_is_taken_back_while_enough_is_idle() {
 }
 
 #[test]
-fn a_reservation_that_goes_takes_its_slack_along() {
+fn unreserve_rescinds_slack_offers() {
     check(
         "
         agent A cpus(web):4
@@ -141,7 +141,7 @@ fn a_reservation_that_goes_takes_its_slack_along() {
 }
 
 #[test]
-fn an_agent_that_lost_reservations_makes_its_slack_offers_end() {
+fn reduced_reservations_rescind_slack_offers() {
     check(
         "
         agent A cpus(web):4
@@ -187,7 +187,7 @@ fn a_new_master_recovers_loans_from_agents() {
 }
 
 #[test]
-fn operators_can_forbid_lending() {
+fn slack_can_be_disabled_and_roles_can_opt_out() {
     let off = Config { allocation_slack: false, ..Config::default() };
     let script = "
         agent A cpus(web):4 cpus(ops):1

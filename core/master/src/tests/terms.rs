@@ -16,7 +16,7 @@ fn subscribe(info: &str) -> String {
 }
 
 #[test]
-fn the_smallest_offer_of_a_framework() {
+fn framework_minimum_offer_is_enforced() {
     let least =
         r#"{"quantities":[{"quantities":{"cpus":{"value":2}}},{"quantities":{"mem":{"value":900}}}]}"#;
     let framework =
@@ -33,7 +33,7 @@ fn the_smallest_offer_of_a_framework() {
 }
 
 #[test]
-fn the_smallest_offer_of_the_cluster() {
+fn cluster_minimum_offer_is_enforced() {
     check_with(
         Config { min_allocatable_resources: "cpus:2".into(), ..Config::default() },
         "
@@ -82,7 +82,7 @@ fn remote_agents_are_offered_to_region_aware_frameworks() {
 
 /// F has most of the disk, G more of the cpus.
 #[test]
-fn names_left_out_of_fair_sharing() {
+fn excluded_resource_names_do_not_affect_fair_shares() {
     let script = "
         agent A cpus:10 mem:100 disk:100
         framework F role:a

@@ -6,7 +6,7 @@ use super::{check, check_with};
 use crate::Config;
 
 #[test]
-fn resources_are_free_when_the_newest_state_is_final() {
+fn latest_terminal_state_releases_resources() {
     check(
         "
         framework F role:web
@@ -73,7 +73,7 @@ fn operators_receive_every_status_after_the_latest_state() {
 }
 
 #[test]
-fn final_is_final() {
+fn terminal_task_state_does_not_change() {
     check(
         "
         operator subscribe
@@ -109,7 +109,7 @@ fn final_is_final() {
 }
 
 #[test]
-fn an_id_is_free_when_its_task_is_over() {
+fn task_id_is_reusable_after_acknowledged_termination() {
     check(
         "
         framework F role:web
@@ -143,7 +143,7 @@ fn an_id_is_free_when_its_task_is_over() {
 }
 
 #[test]
-fn the_end_of_an_earlier_task_of_the_same_id_is_not_the_end_of_this_one() {
+fn update_of_an_earlier_task_does_not_terminate_its_successor() {
     check(
         "
         framework F role:web checkpoint
@@ -198,7 +198,7 @@ fn the_end_of_an_earlier_task_of_the_same_id_is_not_the_end_of_this_one() {
 
 /// An answer to a ping shows that the acknowledgement arrived only if it was sent on the same link.
 #[test]
-fn a_termination_acknowledged_on_a_broken_link_is_kept_until_the_agent_receives_it() {
+fn termination_acknowledged_while_disconnected_is_resent() {
     check(
         "
         framework F role:web checkpoint
@@ -322,7 +322,7 @@ fn a_terminated_task_with_a_reused_id_is_not_killed() {
 
 /// An agent may have forgotten a task that it dropped, so its end is told at once; then its update is acknowledged all the same.
 #[test]
-fn the_end_of_a_task_that_its_agent_dropped_is_not_the_end_of_the_next_of_its_id() {
+fn dropped_update_does_not_terminate_the_next_task_of_its_id() {
     check(
         "
         framework F role:web checkpoint
@@ -360,7 +360,7 @@ fn the_end_of_a_task_that_its_agent_dropped_is_not_the_end_of_the_next_of_its_id
 }
 
 #[test]
-fn nothing_to_acknowledge() {
+fn acknowledgement_during_agent_disconnection_is_ignored() {
     check(
         "
         framework F role:web checkpoint
@@ -391,7 +391,7 @@ fn nothing_to_acknowledge() {
 }
 
 #[test]
-fn a_framework_that_is_forgotten_is_shut_down_again() {
+fn framework_unknown_to_the_master_is_shut_down_on_its_agents() {
     let config = Config { max_completed_frameworks: 0, ..Config::default() };
     check_with(
         config,

@@ -17,7 +17,7 @@ fn weights(script: &Script) -> String {
 }
 
 #[test]
-fn weights_are_recorded_before_they_are_answered_and_one_is_no_entry() {
+fn weights_are_recorded_before_the_response_and_1_is_omitted() {
     check(
         r#"
         call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":2},{"role":" b/c ","weight":0.5}]}}
@@ -76,7 +76,7 @@ fn one_invalid_weight_rejects_all() {
 }
 
 #[test]
-fn roles_outside_the_whitelist_change_nothing() {
+fn weight_updates_outside_the_roles_whitelist_are_not_applied() {
     let config = Config {
         roles: Some(["a".into()].into()),
         weights: [(String::from("old"), 3.0)].into(),
@@ -101,7 +101,7 @@ fn roles_outside_the_whitelist_change_nothing() {
 }
 
 #[test]
-fn the_flag_speaks_on_the_first_start_only() {
+fn weights_flag_applies_only_to_a_new_registry() {
     let config = Config { weights: [(String::from("a"), 3.0)].into(), ..Config::default() };
     let mut script = Script::new(config);
     script.play(

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn calls_that_are_not_well_formed() {
+fn malformed_scheduler_calls_are_rejected() {
     check(
         r#"
         post {}
@@ -36,7 +36,7 @@ fn calls_that_are_not_well_formed() {
 }
 
 #[test]
-fn each_call_needs_its_message() {
+fn every_scheduler_call_requires_its_message() {
     check(
         r#"
         post {"type":"ACCEPT","framework_id":{"value":"a"}}
@@ -104,7 +104,7 @@ fn calls_require_the_subscribed_stream() {
 }
 
 #[test]
-fn rejected_subscriptions() {
+fn invalid_subscriptions_are_rejected_with_an_error_event() {
     check(
         r#"
         post {"type":"SUBSCRIBE","subscribe":{"framework_info":{"user":"root","name":"x","roles":["/x"],"capabilities":[{"type":"MULTI_ROLE"}]}}}
@@ -129,7 +129,7 @@ fn rejected_subscriptions() {
 }
 
 #[test]
-fn an_offer() {
+fn offer_event_has_the_v1_json_format() {
     check(
         "
         agent A cpus:16 mem:8000 disk:1000 ports:[31000-32000] ip:127.0.0.1 host:localhost
@@ -150,7 +150,7 @@ fn an_offer() {
 }
 
 #[test]
-fn an_offer_to_a_framework_of_one_role() {
+fn offer_to_a_single_role_framework_has_the_v1_json_format() {
     check(
         "
         agent A cpus:16 mem:8000 cpus(dev):1 ip:127.0.0.1 host:localhost
@@ -171,7 +171,7 @@ fn an_offer_to_a_framework_of_one_role() {
 }
 
 #[test]
-fn offers_to_reservation_refinement_frameworks() {
+fn offers_to_refinement_frameworks_have_the_v1_json_format() {
     check(
         "
         agent A cpus:16 mem:8000 cpus(dev,dev/x):1 ip:127.0.0.1 host:localhost
@@ -192,7 +192,7 @@ fn offers_to_reservation_refinement_frameworks() {
 }
 
 #[test]
-fn statuses_made_by_the_master() {
+fn master_generated_statuses_have_the_v1_json_format() {
     check(
         "
         agent A cpus:4 mem:512
@@ -246,7 +246,7 @@ fn statuses_made_by_the_master() {
 }
 
 #[test]
-fn the_words_of_a_group_that_cannot_be() {
+fn invalid_group_status_has_the_v1_json_format() {
     check(
         "
         agent A cpus:4 mem:512
@@ -269,7 +269,7 @@ fn the_words_of_a_group_that_cannot_be() {
 }
 
 #[test]
-fn the_first_words() {
+fn agent_subscribed_event_has_the_expected_fields() {
     check(
         "
         framework F role:web

@@ -198,7 +198,7 @@ fn table<'a>(check: impl Fn(&[(&str, &str)]) -> String, rows: impl IntoIterator<
 
 /// As a v1 master said them, word for word; those about limits go on.
 #[test]
-fn recorded_task_sentences() {
+fn task_errors_match_the_recorded_v1_messages() {
     table(
         check_task,
         [
@@ -262,7 +262,7 @@ fn resources_of_another_role_are_not_available() {
 }
 
 #[test]
-fn tasks() {
+fn tasks_are_validated() {
     table(
         check_task,
         [
@@ -296,7 +296,7 @@ fn tasks() {
 }
 
 #[test]
-fn checks() {
+fn health_checks_and_checks_are_validated() {
     let health = |text: &'static str| check_task(&[("health_check", text)]);
     let check = |text: &'static str| check_task(&[("check", text)]);
     for (text, expected) in [
@@ -347,7 +347,7 @@ fn checks() {
 }
 
 #[test]
-fn environments_and_volumes() {
+fn environment_variables_and_volumes_are_validated() {
     let variable = |text: &str| {
         let command = format!("{{'value':'x','environment':{{'variables':[{{'name':'A',{text}}}]}}}}");
         check_task(&[("command", command.as_str())])
@@ -407,7 +407,7 @@ fn environments_and_volumes() {
 }
 
 #[test]
-fn executors() {
+fn executors_are_validated() {
     table(
         check_executor,
         [
@@ -488,7 +488,7 @@ fn a_task_and_its_executor_do_not_share_ports() {
 }
 
 #[test]
-fn groups() {
+fn task_groups_are_validated() {
     for (task, executor, expected) in [
         (&[][..], &[][..], ""),
         (&[("task_id", "{'value':'u'}")], &[], "Task 'u' is invalid: Task has duplicate ID: u"),
@@ -556,7 +556,7 @@ fn groups() {
 }
 
 #[test]
-fn frameworks() {
+fn framework_infos_are_validated() {
     const INFO: &[(&str, &str)] = &[("user", "'root'"), ("name", "'x'")];
     const MULTI: (&str, &str) = ("capabilities", "[{'type':'MULTI_ROLE'}]");
     let check = |members: &[(&str, &str)]| sentence(framework::info(&message(INFO, members)));
@@ -662,7 +662,7 @@ const VOLUME: &str = "[{'name':'disk','type':'SCALAR','scalar':{'value':8},
     'disk':{'persistence':{'id':'v'},'volume':{'mode':'RW','container_path':'d'}}}]";
 
 #[test]
-fn operations() {
+fn offer_operations_are_validated() {
     let roles = Vec::from(["dev".to_string(), "dev/sub".to_string()]);
     let (nothing, there) = (Resources::new(), resources(VOLUME));
     let used = there.clone().allocate(&"dev".into());

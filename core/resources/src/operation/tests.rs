@@ -227,7 +227,7 @@ fn destroy_restores_the_disk() {
 }
 
 #[test]
-fn grow_and_shrink() {
+fn grow_and_shrink_resize_volumes() {
     let grow = |volume: &str, addition: &str| {
         format!(r#"{{"type":"GROW_VOLUME","grow_volume":{{"volume":{volume},"addition":{addition}}}}}"#)
     };

@@ -23,7 +23,7 @@ fn check(cases: &[(&str, &str)], want: Expect) {
 }
 
 #[test]
-fn text_form() {
+fn text_resources_are_parsed() {
     check(
         &[
             ("", "*"),
@@ -130,7 +130,7 @@ fn text_form_errors_name_the_item() {
 }
 
 #[test]
-fn json_form() {
+fn json_resources_are_parsed_and_validated() {
     let web = r#"{"name":"mem","type":"SCALAR","scalar":{"value":64},"#;
     let item = |rest: &str| format!("[{web}{rest}}}]");
     let cases = [

@@ -135,7 +135,7 @@ fn disks_are_validated() {
 }
 
 #[test]
-fn reservation_formats() {
+fn reservations_are_validated_in_both_formats() {
     let stack = |levels: &str, rest: &str| cpus(&format!(r#","reservations":[{levels}]{rest}"#));
     let a = r#"{"type":"DYNAMIC","role":"a","principal":"p","labels":{"labels":[{"key":"x"},{"key":"y"}]}}"#;
     let fixed = r#"{"type":"STATIC","role":"a"}"#;
@@ -225,7 +225,7 @@ fn reservation_formats() {
 }
 
 #[test]
-fn extended_rules() {
+fn gpus_and_persistent_volumes_are_validated() {
     let volume = |persistence: &str, rest: &str| disk(&format!(r#","disk":{{{persistence}}}{rest}"#));
     let good = r#""persistence":{"id":"v"},"volume":{"container_path":"c","mode":"RW"}"#;
     let gpus = |value: &str| format!(r#"{{"name":"gpus","type":"SCALAR","scalar":{{"value":{value}}}}}"#);

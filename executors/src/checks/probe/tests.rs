@@ -95,7 +95,7 @@ async fn http_probe_reports_the_status() {
 }
 
 #[tokio::test]
-async fn https_with_any_certificate() {
+async fn https_probe_accepts_any_certificate() {
     let port = serve_tls(&[("/", "200 OK")]).await;
     let https = |path: &str| Target::Http { https: true, ipv6: false, port, path: path.into() };
     assert_eq!(outcome(https("/"), None).await, Outcome::Status(200));

@@ -108,7 +108,7 @@ fn image_that_cannot_be_pulled_is_named_in_the_last_update() {
 }
 
 #[test]
-fn container_is_reported_before_it_runs_and_ends_with_its_exit_code() {
+fn container_is_reported_before_start_and_task_follows_exit_code() {
     check(
         vec![
             (0, launch(false)),
@@ -141,7 +141,7 @@ fn container_is_reported_before_it_runs_and_ends_with_its_exit_code() {
 }
 
 #[test]
-fn restart_is_the_same_task() {
+fn restarted_container_keeps_its_task() {
     check(
         vec![
             (0, launch(true)),
@@ -182,7 +182,7 @@ fn restart_is_the_same_task() {
 }
 
 #[test]
-fn kill_stops_what_runs_and_undoes_what_is_not_there_yet() {
+fn kill_stops_a_running_container_and_removes_a_pending_one() {
     let exit = || Hear(Event::Acknowledged { task_id: task_id("t"), uuid: vec![1; 16] });
     check(
         vec![(0, launch(false)), (1, kill()), (2, created()), (3, observed(Observed::Missing)), (4, exit())],
@@ -290,7 +290,7 @@ fn executor_without_a_task_exits() {
 }
 
 #[test]
-fn adopted_container_stays_when_its_task_is_killed_before_it_is_held() {
+fn killed_adoption_keeps_the_container() {
     check(
         vec![
             (0, launch_of(false, Some("c1"))),

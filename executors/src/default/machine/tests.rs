@@ -100,7 +100,7 @@ fn kill_policy(seconds: u64) -> KillPolicy {
 }
 
 #[test]
-fn group_finishes() {
+fn group_with_successful_exits_is_task_finished() {
     check(
         vec![
             (0, subscribed(&[])),

@@ -153,7 +153,7 @@ fn few_offers_are_accepted() {
 }
 
 #[test]
-fn reserved_resources_go_first_and_roles_do_not_mix() {
+fn reserved_resources_are_used_first_and_roles_are_not_mixed() {
     let reserved = ["O1 web: cpus(web):2;cpus:2;mem:64"];
     for (wanted, expected) in [
         ("cpus:1", "O1 <- cpus(allocated: web)(reservations: [(STATIC,web)]):1"),

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_tell_their_isolators_and_drivers() {
+    fn isolators_and_drivers_are_read_from_agent_endpoints() {
         let flags = json!({"flags": {"isolation": "filesystem/linux, docker/volume"}});
         assert_eq!(isolators(&flags).expect("told"), ["filesystem/linux", "docker/volume"]);
         assert_eq!(isolators(&json!({"flags": {}})), None);

@@ -341,7 +341,7 @@ fn external_volumes_with_bad_values_are_rejected() {
 }
 
 #[test]
-fn volumes_of_the_fork_are_shown_in_the_new_form() {
+fn legacy_volume_error_shows_the_new_format() {
     let fork = "volume: {path: data, type: DOCKER, docker_volume_driver: pxd, docker_volume_name: vol, docker_driver_options: 'repl=2', size: 100}";
     let shown = "  external-volumes:\n    VOLUME:\n      type: DOCKER\n      driver: PWX\n      size: 100\n      container-path: data\n      driver-options: repl=2\n      volume-name: vol";
     rejects(&with("", fork, ""), "pods.node.volume", shown);

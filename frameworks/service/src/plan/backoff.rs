@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn cleared_and_disabled_delays_hold_nothing_back() {
+    fn cleared_and_disabled_backoff_does_not_delay() {
         let mut backoff = Backoff::new(policy());
         backoff.on_failure(0, "a");
         backoff.clear("a");

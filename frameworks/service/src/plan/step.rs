@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_task_counts_and_complete_steps_stay_so() {
+    fn step_status_is_that_of_its_least_advanced_task() {
         let (mut step, mut backoff) = (step(&[Goal::Running, Goal::Once]), Backoff::default());
         assert_eq!((step.name.as_str(), step.status(0, &backoff)), ("node-0:[t0, t1]", Status::Pending));
         step.on_no_match();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_that_is_over_leaves_the_step_pending() {
+    fn expired_delay_leaves_the_step_pending() {
         let policy = BackoffPolicy { initial_ms: 100, ..BackoffPolicy::default() };
         let (mut step, mut backoff) = (step(&[Goal::Running]), Backoff::new(policy));
         step.on_launch(&[("t0".into(), "a".into())]);

@@ -162,7 +162,7 @@ fn canaries_wait_for_a_continue_each() {
 }
 
 #[test]
-fn a_failed_step_is_delayed_longer_each_time_and_heals() {
+fn failed_step_backs_off_and_recovers() {
     let mut bench = Bench::deploy(&[("x", 1), ("y", 1)], "");
     let mut waits = Vec::new();
     for _ in 0..3 {
@@ -233,7 +233,7 @@ fn custom_plans_wait_for_start_and_stop_sets_them_back() {
 }
 
 #[test]
-fn a_step_whose_tasks_another_plan_launches_is_left_out() {
+fn step_with_tasks_of_another_running_plan_is_skipped() {
     let plans = "plans: {deploy: {phases: {x: {pod: x}}}, other: {phases: {p: {pod: x, strategy: parallel, steps: [{default: [[b]]}]}}}}";
     let mut bench = Bench::deploy(&[("x", 2)], plans);
     bench.apply(1, Action::Start { parameters: BTreeMap::new() });
@@ -243,7 +243,7 @@ fn a_step_whose_tasks_another_plan_launches_is_left_out() {
 }
 
 #[test]
-fn stored_tasks_decide_which_steps_are_complete_at_the_start() {
+fn steps_of_stored_running_tasks_are_complete_at_the_start() {
     let spec = spec(&[("x", 1)], "");
     let running = TaskState::Running { ready: true };
     let cases = [
@@ -274,7 +274,7 @@ fn stored_tasks_decide_which_steps_are_complete_at_the_start() {
 }
 
 #[test]
-fn the_update_plan_stands_in_for_deploy_once_deployed() {
+fn update_plan_replaces_deploy_after_the_first_deployment() {
     let plans = "plans: {deploy: {phases: {first: {pod: x}}}, update: {phases: {second: {pod: x}}}}";
     let spec = spec(&[("x", 1)], plans);
     for (was_deployed, expected) in [(false, "first"), (true, "second")] {

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_constraints_name_what_is_expected() {
+    fn invalid_constraints_are_rejected_with_the_expected_syntax() {
         let cases = [
             ("hostname", "error: constraint \"hostname\" has 1 parts; 2 or 3 are expected"),
             ("a:b:c:d", "error: constraint \"a:b:c:d\" has 4 parts; 2 or 3 are expected"),

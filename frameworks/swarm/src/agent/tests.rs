@@ -9,7 +9,7 @@ use super::*;
 use crate::testing::{agent, agent_with, engine};
 
 #[test]
-fn the_type_of_resources_follows_the_offers() {
+fn res_type_follows_the_offers() {
     for (offers, expected) in [
         (&[][..], None),
         (&[("O1", "cpus:1")], Some("regular")),
@@ -28,7 +28,7 @@ fn the_type_of_resources_follows_the_offers() {
 }
 
 #[test]
-fn a_label_of_the_daemon_gives_way() {
+fn offers_override_the_res_type_label_of_the_daemon() {
     let named =
         |offers| agent_with(engine("n", &[("res-type", "gold"), ("a", "b")], &[], &[]), offers).labels();
     let text = |labels: BTreeMap<String, String>| format!("{labels:?}");
@@ -37,7 +37,7 @@ fn a_label_of_the_daemon_gives_way() {
 }
 
 #[test]
-fn an_engine_says_what_it_is() {
+fn engine_info_is_parsed_into_id_name_and_labels() {
     let info = json!({
         "ID": "E", "Name": "node-0", "NCPU": 2, "MemTotal": 1024, "Driver": "vfs", "KernelVersion": "6.1",
         "OperatingSystem": "Debian", "OSType": "linux", "Labels": ["disk=ssd", "node=x", "storagedriver=mine"],

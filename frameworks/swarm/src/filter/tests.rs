@@ -126,7 +126,7 @@ fn slots_are_whole_numbers_or_unlimited() {
 }
 
 #[test]
-fn filters_are_named() {
+fn filter_names_round_trip() {
     for filter in Filter::ALL {
         assert_eq!(Filter::named(filter.as_str()), Some(filter));
     }

@@ -33,7 +33,7 @@ fn long_options_take_one_or_two_dashes() {
 }
 
 #[test]
-fn defaults_and_variables() {
+fn defaults_and_variables_configure_the_manager() {
     let manage = manage("manage", &[("SWARM_DISCOVERY", "a:1,b:2"), ("SWARM_HOST", "unix:///run/s.sock")]);
     assert_eq!(
         (&*manage.master, &manage.hosts[..]),
@@ -103,7 +103,7 @@ fn wrong_command_lines_have_the_texts_of_classic_swarm() {
 }
 
 #[test]
-fn tls_and_replication_are_read() {
+fn tls_and_replication_options_are_parsed() {
     let line = "manage --tlsverify --tlscert c --tlskey k --tlscacert a -H 0.0.0.0:3376 m:1";
     let tls = TlsPaths { cert: "c".to_owned(), key: "k".to_owned(), ca: Some("a".to_owned()) };
     let verified = manage(line, &[]);
@@ -118,7 +118,7 @@ fn tls_and_replication_are_read() {
 }
 
 #[test]
-fn commands_of_other_drivers_say_what_to_do_instead() {
+fn unsupported_commands_suggest_an_alternative() {
     for (line, part) in [
         ("list token://x", "`docker info` at the manager shows them"),
         ("join --advertise=a:1 x", "start an agent beside each of them"),

@@ -49,7 +49,7 @@ fn a_create_waits_for_an_engine_and_an_offer() {
 }
 
 #[test]
-fn container_that_exited_is_held_again_before_it_starts() {
+fn exited_container_gets_a_new_task_before_it_starts() {
     check(
         "
         subscribe F1
@@ -291,7 +291,7 @@ fn preempted_container_is_not_placed_again() {
 }
 
 #[test]
-fn launch_that_a_master_lost_goes_back_to_the_queue() {
+fn launch_lost_by_a_master_is_queued_again() {
     check(
         "
         subscribe F1
@@ -339,7 +339,7 @@ fn launch_that_a_master_lost_goes_back_to_the_queue() {
 }
 
 #[test]
-fn a_create_without_a_node_says_why() {
+fn create_without_a_node_is_rejected_with_reasons() {
     check(
         "
         subscribe F1
@@ -434,7 +434,7 @@ fn names_belong_to_one_container() {
 }
 
 #[test]
-fn missing_image_is_not_found_and_frees_the_name() {
+fn missing_image_is_404_and_releases_the_name() {
     check(
         "
         subscribe F1
@@ -468,7 +468,7 @@ fn missing_image_is_not_found_and_frees_the_name() {
 }
 
 #[test]
-fn an_offer_that_is_gone_sends_the_container_back_into_the_queue() {
+fn launch_on_an_invalid_offer_is_queued_again() {
     check(
         "
         subscribe F1
@@ -607,7 +607,7 @@ fn a_failed_launch_is_reported_to_the_client() {
 }
 
 #[test]
-fn a_client_that_leaves_takes_its_container_along() {
+fn container_of_a_disconnected_client_is_removed() {
     check(
         "
         subscribe F1
@@ -664,7 +664,7 @@ fn a_client_that_leaves_takes_its_container_along() {
 }
 
 #[test]
-fn ends_are_kept_until_the_container_is_removed() {
+fn exit_status_is_kept_until_the_container_is_removed() {
     check(
         "
         subscribe F1
@@ -734,7 +734,7 @@ fn ends_are_kept_until_the_container_is_removed() {
 }
 
 #[test]
-fn a_killed_manager_finds_its_containers_again() {
+fn killed_manager_recovers_its_containers() {
     check(
         "
         subscribe F1
@@ -927,7 +927,7 @@ fn labels_follow_every_change_of_the_offers() {
 }
 
 #[test]
-fn without_the_option_revocable_resources_are_left_alone() {
+fn revocable_resources_are_unused_by_default() {
     let mut world = World::new(config(false));
     let trace = world.play(
         "

@@ -35,7 +35,7 @@ fn outcome(options: &str, scheduler: &Scheduler, engines: &[(Engine, i64)]) -> S
 }
 
 #[test]
-fn soft_expressions_give_way_and_hard_ones_are_listed() {
+fn soft_expressions_are_dropped_and_unmet_ones_are_listed() {
     let engines = [
         (engine("node-0", &[("disk", "ssd")], &["web 80"], &[]), HEALTH_MAX),
         (engine("node-1", &[("containerslots", "0")], &[], &[]), HEALTH_MAX),
@@ -82,14 +82,14 @@ fn soft_expressions_give_way_and_hard_ones_are_listed() {
 }
 
 #[test]
-fn a_soft_expression_gives_way_to_resources_too() {
+fn soft_expression_is_ignored_if_resources_are_insufficient() {
     // Both satisfy the filters; only the pass without the soft constraint leaves a node with room.
     let engines = [(engine("node-0", &[], &[], &[]), HEALTH_MAX)];
     assert_eq!(outcome("-c 2 -e constraint:node==~other", &Scheduler::default(), &engines), "node-0");
 }
 
 #[test]
-fn health_is_said_without_a_list() {
+fn missing_healthy_nodes_have_a_single_message() {
     let down = [(engine("node-0", &[], &[], &[]), 0)];
     assert_eq!(outcome("", &Scheduler::default(), &down), "No healthy node available in the cluster");
     assert_eq!(outcome("", &Scheduler::default(), &[]), "No healthy node available in the cluster");

@@ -70,14 +70,14 @@ fn each_use_case_gets_its_kind() {
 }
 
 #[test]
-fn any_walks_on_where_no_single_kind_fits() {
+fn any_skips_nodes_where_no_single_kind_fits() {
     // The first by the sum of both kinds has four cpus, but two of each kind.
     let agents = [agent("sum", &[("O1", "cpus:2 + rev cpus:2")]), agent("whole", &[("O2", "cpus:3")])];
     assert_eq!(outcome("-c 3 -e constraint:res-type==*", &agents), "whole regular");
 }
 
 #[test]
-fn random_never_takes_a_node_without_room() {
+fn random_strategy_selects_only_nodes_with_enough_resources() {
     let agents = [
         agent("a", &[("O1", "cpus:1")]),
         agent("b", &[("O2", "rev cpus:9")]),
@@ -104,7 +104,7 @@ fn random_never_takes_a_node_without_room() {
 }
 
 #[test]
-fn the_type_counts_without_the_constraint_filter_too() {
+fn res_type_applies_without_the_constraint_filter() {
     let scheduler = Scheduler { filters: vec![Filter::Health], ..Scheduler::default() };
     let agents = [agent("rev", &[("O1", "rev cpus:4")]), agent("reg", &[("O2", "cpus:1")])];
     assert_eq!(outcome_by(&scheduler, "-c 1 -e constraint:res-type==regular", &agents), "reg regular");

@@ -140,7 +140,7 @@ fn wrong_expressions_are_rejected_before_the_queue() {
 }
 
 #[test]
-fn the_engine_gets_the_document_of_the_user_and_of_the_placement() {
+fn create_document_merges_user_fields_with_placement() {
     let spec = spec("-c 2 -m 20 -p 80:80 -p :443 -l res-type=mine -l a=b --link c1:x web:1");
     let labels = spec.placed_labels(Kind::Revocable, "F1", "web.1", "web");
     let document = spec.placed_document(&labels, &[80, 31005]);

@@ -30,7 +30,7 @@ fn rank(strategy: Strategy, options: &str, nodes: &[(&str, i64, i64, usize)]) ->
 }
 
 #[test]
-fn nodes_are_ranked_by_what_the_container_would_take() {
+fn nodes_are_ranked_by_utilization_after_placement() {
     use Strategy::{BinPack, Spread};
     for (strategy, options, nodes, expected) in [
         // A quarter, a half, all of the node.
@@ -64,7 +64,7 @@ fn random_keeps_every_node_in_the_order_of_its_seed() {
 }
 
 #[test]
-fn strategies_are_named() {
+fn strategies_are_parsed_by_name() {
     for (name, expected) in [
         ("spread", Some(Strategy::Spread)),
         ("binpack", Some(Strategy::BinPack)),

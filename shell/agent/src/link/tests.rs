@@ -47,7 +47,7 @@ fn ping() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn calls_go_up_and_events_come_down() {
+async fn link_sends_calls_and_receives_events() {
     let mut bench = bench().await;
     bench.links.connect(LinkId(1));
     let mut master = bench.accept().await;
@@ -72,7 +72,7 @@ async fn calls_go_up_and_events_come_down() {
 }
 
 #[tokio::test]
-async fn refusals_and_redirects_are_reasons() {
+async fn rejections_and_redirects_are_link_down_reasons() {
     let mut bench = bench().await;
     let address = bench.listener.local_addr().unwrap();
     let redirect = format!(
@@ -111,7 +111,7 @@ async fn refusals_and_redirects_are_reasons() {
 }
 
 #[tokio::test]
-async fn a_master_that_is_not_there_is_a_link_down() {
+async fn unreachable_master_is_reported_as_link_down() {
     let mut bench = bench().await;
     let address = bench.listener.local_addr().unwrap();
     drop(std::mem::replace(&mut bench.listener, TcpListener::bind("127.0.0.1:0").await.unwrap()));
@@ -125,7 +125,7 @@ async fn a_master_that_is_not_there_is_a_link_down() {
 }
 
 #[tokio::test]
-async fn a_new_link_cuts_the_old_one_off() {
+async fn new_link_closes_the_old_one() {
     let mut bench = bench().await;
     bench.links.connect(LinkId(1));
     let mut first = bench.accept().await;
@@ -147,7 +147,7 @@ async fn answer(listener: &TcpListener, answer: &str) {
 
 /// The master accepts connections and says nothing, as one that is stopped.
 #[tokio::test]
-async fn when_a_master_falls_silent_others_are_asked_who_leads() {
+async fn silent_master_triggers_leader_discovery() {
     let frozen = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let standby = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let leader = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -27,7 +27,7 @@ fn ids() -> (FrameworkId, ExecutorId, TaskId) {
 }
 
 #[test]
-fn the_agent_and_its_master() {
+fn agent_and_master_transitions_are_logged() {
     let master: Arc<pb::MasterInfo> = Arc::new(message(
         r#"{"id":"m","ip":1,"port":5050,"address":{"hostname":"master1","ip":"10.0.0.1","port":5050}}"#,
     ));
@@ -55,7 +55,7 @@ fn the_agent_and_its_master() {
 }
 
 #[test]
-fn frameworks_tasks_and_executors() {
+fn framework_task_and_executor_transitions_are_logged() {
     let (framework_id, executor_id, task_id) = ids();
     let updated = |state, reason, message: Option<&str>| {
         let (framework_id, _, task_id) = ids();
@@ -121,7 +121,7 @@ fn frameworks_tasks_and_executors() {
 }
 
 #[test]
-fn containers_and_operations() {
+fn container_and_operation_transitions_are_logged() {
     let container_id = ContainerId::root("c1");
     let container = Container {
         id: container_id.clone(),

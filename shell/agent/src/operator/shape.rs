@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_a_call_needs() {
+    fn operator_calls_require_their_fields() {
         let of = |kind| check(&Call { r#type: Some(kind), ..Default::default() });
         // Which images stay is optional, and so is the message that says so.
         for kind in [Type::PRUNE_IMAGES, Type::GET_CONTAINERS, Type::GET_STATE] {

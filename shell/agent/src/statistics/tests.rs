@@ -11,7 +11,7 @@ use tepui_types::ContainerEvent;
 use super::*;
 
 #[test]
-fn what_can_be_asked_for() {
+fn statistics_queries_are_validated() {
     for (query, fine) in [
         ("", true),
         ("container_id=c", true),
@@ -37,7 +37,7 @@ impl Look for Looked {
 }
 
 #[test]
-fn nothing_is_measured_that_is_not_asked_for() {
+fn only_selected_containers_are_measured() {
     let state = state_with(&[("F", "a"), ("F", "b"), ("G", "c")], &["alone", "apart"]);
     let container = |executor: &str| {
         let found = live(&state).find(|one| one.id.as_str() == executor);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn each_further_wrong_secret_doubles_the_pause() {
+    fn failed_authentications_double_the_lockout() {
         let mut door = Door::new();
         for _ in 0..PAIR_FREE {
             assert_eq!(door.wrong("10.0.0.1", "ops"), Attempt::Wrong);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_and_principals_are_not_refused() {
+    fn other_addresses_and_principals_are_not_locked_out() {
         let mut door = Door::new();
         for _ in 0..=PAIR_FREE {
             door.wrong("10.0.0.1", "ops");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_only_slow_a_principal_down() {
+    fn failures_from_many_addresses_only_delay_a_principal() {
         let mut door = Door::new();
         assert_eq!(door.right("10.9.9.9", "ops"), Attempt::Right);
         for number in 0..=TOTAL_FREE {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_with_many_names_is_slowed_down() {
+    fn address_failing_with_many_principals_is_delayed() {
         let mut door = Door::new();
         for number in 0..=TOTAL_FREE {
             assert_eq!(door.wrong("10.0.0.1", &format!("name{number}")), Attempt::Wrong);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_right_is_never_shut_out() {
+    fn authenticated_agent_is_never_locked_out() {
         let mut door = Door::new();
         let agent = Origin { trusts_proven: true, ..origin("10.0.0.1", "agent") };
         assert_eq!(door.try_as(agent, true), Attempt::Right);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_network_count_as_one() {
+    fn addresses_of_one_network_are_limited_together() {
         let mut door = Door::new();
         for number in 0..=PAIR_FREE {
             door.wrong(&format!("2001:db8::{number}"), "ops");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_stays_within_its_bound_and_keeps_the_busiest() {
+    fn failure_table_is_bounded_and_keeps_the_most_active() {
         let mut door = Door::new();
         for _ in 0..=PAIR_FREE {
             door.wrong("10.0.0.1", "ops");

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_others_are_none() {
+    fn forged_expired_and_malformed_tokens_are_rejected() {
         let key = JwtKey::new(b"secret");
         let now = Duration::from_secs(1000);
         let hs256 = r#"{"alg":"HS256"}"#;
@@ -88,7 +88,7 @@ mod tests {
 
     /// The example of RFC 7515, appendix A.1.
     #[test]
-    fn a_published_token() {
+    fn rfc_7515_example_token_is_verified() {
         let secret = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
         let key = JwtKey::new(&BASE64.decode(secret).unwrap());
         let token = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQog\

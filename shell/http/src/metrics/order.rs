@@ -123,7 +123,7 @@ mod tests {
 
     /// Whatever groups there are, also such as begin alike: the order is that of the names.
     #[test]
-    fn all_names_are_in_order() {
+    fn metrics_are_sorted_by_name() {
         for paths in [&["b/", "a/"][..], &["a/", "a/b/"], &["a/b/", "a/"], &["a/", "a/"], &["", "x"]] {
             let mut metrics = Metrics::default();
             metrics.gauge("a/c", 1.0);

@@ -50,7 +50,7 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
 
 /// Peers that begin and do not go on hold nothing for ever.
 #[tokio::test]
-async fn what_does_not_come_is_not_waited_for() {
+async fn incomplete_request_times_out() {
     let quick_heads = limited(ServerLimits { head_read_timeout: BRIEF, ..patient() });
     let quick_idlers =
         limited(ServerLimits { idle_timeout: BRIEF, head_read_timeout: Duration::ZERO, ..patient() });
@@ -67,7 +67,7 @@ async fn what_does_not_come_is_not_waited_for() {
 
 /// Neither does a byte now and then keep a connection alive.
 #[tokio::test]
-async fn what_comes_byte_by_byte_is_not_waited_for() {
+async fn trickled_request_times_out() {
     let quick_heads = limited(ServerLimits { head_read_timeout: BRIEF, ..patient() });
     let endless = b"x-never: ending ".iter().copied().cycle();
     assert_eq!(trickle(&quick_heads, HEAD, endless.clone()).await, "");
@@ -79,7 +79,7 @@ async fn what_comes_byte_by_byte_is_not_waited_for() {
 
 /// A head has its time from its first byte, however long its connection waited for it.
 #[tokio::test]
-async fn a_connection_may_be_idle_for_longer_than_a_head_may_take() {
+async fn idle_time_does_not_count_towards_the_head_timeout() {
     let bench = limited(ServerLimits { head_read_timeout: BRIEF, ..patient() });
     let mut stream = bench.connect().await;
     for _ in 0..3 {
@@ -90,7 +90,7 @@ async fn a_connection_may_be_idle_for_longer_than_a_head_may_take() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_is_given_up() {
+async fn unread_response_times_out() {
     let mut bench = limited(ServerLimits { write_timeout: BRIEF, ..patient() });
     let mut stream = bench.connect().await;
     stream.write_all(b"GET /flood HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
@@ -101,7 +101,7 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_stream_without_news_is_no_answer_that_nobody_reads() {
+async fn idle_stream_does_not_time_out() {
     let mut bench = limited(ServerLimits { write_timeout: BRIEF, head_read_timeout: BRIEF, ..patient() });
     let mut stream = bench.connect().await;
     stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
@@ -115,7 +115,7 @@ async fn a_stream_without_news_is_no_answer_that_nobody_reads() {
 }
 
 #[tokio::test]
-async fn when_there_is_no_room_idle_connections_make_some() {
+async fn idle_connections_are_closed_at_the_connection_limit() {
     let bench = limited(ServerLimits { connections_max: 2, ..patient() });
     let [mut silent, mut used] = [bench.connect().await, bench.connect().await];
     used.write_all(ASK).await.unwrap();
@@ -127,7 +127,7 @@ async fn when_there_is_no_room_idle_connections_make_some() {
 }
 
 #[tokio::test]
-async fn with_as_many_busy_connections_as_may_be_others_wait() {
+async fn new_connections_wait_at_the_limit_of_busy_connections() {
     let mut bench = limited(ServerLimits { connections_max: 2, ..patient() });
     let mut busy = Vec::new();
     for _ in 0..2 {
@@ -146,7 +146,7 @@ async fn with_as_many_busy_connections_as_may_be_others_wait() {
 }
 
 #[tokio::test]
-async fn heads_have_a_limit() {
+async fn request_head_size_is_limited() {
     let bench = bench();
     let lines = |count: usize, length: usize| -> String {
         (0..count).map(|number| format!("x-{number}: {}\r\n", "y".repeat(length))).collect()
@@ -168,7 +168,7 @@ async fn heads_have_a_limit() {
 
 /// Who sends everything before it reads gets its refusal all the same.
 #[tokio::test]
-async fn what_is_refused_before_it_is_read_is_still_answered() {
+async fn rejection_before_the_body_is_read_is_answered() {
     let bench = bench();
     for length in [100_000, 8 * 1024 * 1024] {
         let head = format!("POST /nope HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n");

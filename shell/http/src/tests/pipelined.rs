@@ -30,7 +30,7 @@ async fn answers(stream: &mut TcpStream, last: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_that_come_together_are_handled_together_and_answered_in_order() {
+async fn pipelined_calls_are_batched_and_answered_in_order() {
     let mut bench = bench();
     let mut stream = bench.connect().await;
     let three = [call("one"), call("two-2"), call("end")].concat();
@@ -49,7 +49,7 @@ async fn calls_that_come_together_are_handled_together_and_answered_in_order() {
 }
 
 #[tokio::test]
-async fn calls_may_come_in_pieces() {
+async fn pipelined_calls_split_at_any_byte_are_parsed() {
     let bench = bench();
     let text = [call("one"), call_with("x-other: 1\r\n", "two"), call(""), call("end")].concat();
     for cut in (0..text.len()).step_by(7) {
@@ -63,7 +63,7 @@ async fn calls_may_come_in_pieces() {
 
 /// Whatever is not a small, plain call is left to the ordinary server, which answers it after the calls before it.
 #[tokio::test]
-async fn other_requests_hand_the_connection_over() {
+async fn requests_other_than_calls_fall_back_to_the_ordinary_server() {
     let large = "x".repeat(70_000);
     for (other, expected) in [
         ("GET /thread HTTP/1.1\r\nHost: t\r\n\r\n".to_owned(), format!("200 {}", thread())),
@@ -93,7 +93,7 @@ async fn other_requests_hand_the_connection_over() {
 }
 
 #[tokio::test]
-async fn limits_hold_for_calls() {
+async fn server_limits_apply_to_pipelined_calls() {
     let patient = ServerLimits {
         connections_max: 1,
         idle_timeout: LONG,
@@ -138,7 +138,7 @@ async fn limits_hold_for_calls() {
 }
 
 #[tokio::test]
-async fn idle_connections_of_calls_make_room_and_busy_ones_do_not_outlive_the_server() {
+async fn idle_pipelined_connections_are_closed_at_the_limit_and_on_stop() {
     let limits = ServerLimits { connections_max: 1, ..ServerLimits::default() };
     let bench = bench_of(StreamLimits::default(), limits);
     let mut idle = bench.connect().await;

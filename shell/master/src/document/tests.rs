@@ -105,7 +105,7 @@ async fn rendered(document: Document, query: &str) -> (usize, usize, usize, usiz
 }
 
 #[tokio::test]
-async fn statuses_say_why_if_asked() {
+async fn show_reasons_adds_status_messages() {
     for (query, expected) in [
         ("task_id=t213", 0),
         ("task_id=t213&show_reasons=false", 0),
@@ -123,7 +123,7 @@ async fn statuses_say_why_if_asked() {
 
 /// `/state-summary` has the numbers of tasks also of a state from which all tasks were taken.
 #[tokio::test]
-async fn numbers_of_tasks_need_no_tasks() {
+async fn state_summary_counts_tasks_without_iterating_them() {
     let whole = cluster();
     let without = |framework: &std::sync::Arc<Framework>| {
         let mut framework = Framework::clone(framework);
@@ -147,7 +147,7 @@ async fn numbers_of_tasks_need_no_tasks() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_all_that_is_rendered() {
+async fn queries_limit_the_rendered_entities() {
     const ALL: usize = AGENTS * FRAMEWORKS * TASKS;
     for (document, query, expected) in [
         (Document::State, "", (AGENTS, FRAMEWORKS, ALL, ALL + 1)),

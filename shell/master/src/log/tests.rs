@@ -65,7 +65,7 @@ fn ids() -> (FrameworkId, TaskId, AgentId) {
 }
 
 #[test]
-fn agents() {
+fn agent_transitions_are_logged() {
     let registered = |registration| Transition::AgentRegistered { agent: agent(), registration };
     let removed = |agent, removal| Transition::AgentRemoved { agent_id: AgentId::new("S0"), agent, removal };
     let transitions = [
@@ -105,7 +105,7 @@ fn agents() {
 }
 
 #[test]
-fn tasks() {
+fn task_transitions_are_logged() {
     let (framework_id, task_id, agent_id) = ids();
     let updated = |state, reason, source, message: Option<&str>, healthy| {
         let (framework_id, task_id, agent_id) = ids();
@@ -159,7 +159,7 @@ fn tasks() {
 }
 
 #[test]
-fn offers_executors_and_operations() {
+fn offer_executor_and_operation_transitions_are_logged() {
     let (framework_id, _, agent_id) = ids();
     let offer = Offer {
         id: OfferId::new("O3"),
@@ -220,7 +220,7 @@ fn offers_executors_and_operations() {
 }
 
 #[test]
-fn operators() {
+fn operator_calls_are_logged() {
     let call = |text: &str, rejection: Option<&str>| Transition::OperatorCall {
         principal: Some("ops".into()),
         call: Box::new(message(text)),
@@ -273,7 +273,7 @@ fn operators() {
 
 /// Frameworks by a machine of their own: what they are made of is its business.
 #[test]
-fn frameworks() {
+fn framework_transitions_are_logged() {
     let mut play = Play::new();
     let info = r#""user":"alice","name":"web","roles":["web"],"capabilities":[{"type":"MULTI_ROLE"}]"#;
     let subscribe = |rest: &str| {
@@ -352,7 +352,7 @@ impl Play {
 }
 
 #[test]
-fn many_names_are_counted() {
+fn long_name_lists_are_truncated_with_a_count() {
     let roles: Vec<String> = (0..20).map(|number| format!(r#"{{"role":"r{number}","weight":1}}"#)).collect();
     let text =
         format!(r#"{{"type":"UPDATE_WEIGHTS","update_weights":{{"weight_infos":[{}]}}}}"#, roles.join(","));

@@ -38,7 +38,7 @@ impl Told {
 }
 
 #[tokio::test]
-async fn each_obstacle_is_told_in_plain_words() {
+async fn explanation_texts_follow_the_state_of_the_offer() {
     let master = start().await;
     let agent = link_up(&master).await;
     let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn help_lists_what_the_master_answers() {
+async fn help_lists_the_endpoints_of_the_master() {
     let master = start().await;
     let text = "User-Agent: curl/8\r\n";
     for (path, status, part) in [
@@ -33,7 +33,7 @@ async fn help_lists_what_the_master_answers() {
 }
 
 #[tokio::test]
-async fn the_registry_holds_what_outlives_the_master() {
+async fn registry_endpoint_has_agents_weights_and_drains() {
     let master = start().await;
     let read = async || -> Value {
         serde_json::from_str(&get(&master, "/registrar(1)/registry").await.body).unwrap()
@@ -63,7 +63,7 @@ async fn the_registry_holds_what_outlives_the_master() {
 }
 
 #[tokio::test]
-async fn maintenance_in_the_registry_is_for_those_who_may_see_it() {
+async fn registry_maintenance_requires_authorization() {
     let schedule =
         r#"{"windows":[{"machine_ids":[{"hostname":"a1"}],"unavailability":{"start":{"nanoseconds":1}}}]}"#;
     for (acls, lengths) in [
@@ -91,7 +91,7 @@ async fn maintenance_in_the_registry_is_for_those_who_may_see_it() {
 }
 
 #[tokio::test]
-async fn metrics_are_open_metrics_for_those_who_ask() {
+async fn open_metrics_format_is_negotiated() {
     let master = start().await;
     for (accept, kind, end) in [
         ("*/*", "text/plain; version=0.0.4", false),

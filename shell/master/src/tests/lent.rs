@@ -4,7 +4,7 @@ use super::obstacles::link_up_with;
 use super::*;
 
 #[tokio::test]
-async fn what_is_only_offered_is_told_from_what_there_is() {
+async fn slack_metrics_distinguish_total_from_offered() {
     let master = start().await;
     let _agent = link_up_with(&master, "cpus:1;mem:64;cpus(web):4;mem(web):96").await;
     let borrower =

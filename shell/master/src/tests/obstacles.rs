@@ -72,7 +72,7 @@ fn first_reason(answer: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn each_is_told_with_its_code_and_in_words() {
+async fn every_obstacle_has_a_reason_code_and_text() {
     for case in CASES {
         let master = start().await;
         let _agent = link_up_with(&master, case.has).await;
@@ -90,7 +90,7 @@ async fn each_is_told_with_its_code_and_in_words() {
 }
 
 #[tokio::test]
-async fn who_holds_it_in_an_offer_and_for_how_long() {
+async fn explanation_names_the_framework_holding_the_offer() {
     let master = start().await;
     let (holder, mut events) = subscribe(&master, "").await;
     let _agent = link_up(&master).await;
@@ -106,7 +106,7 @@ async fn who_holds_it_in_an_offer_and_for_how_long() {
 }
 
 #[tokio::test]
-async fn agents_that_drain_or_cannot_be_reached() {
+async fn explanation_counts_drained_and_unreachable_agents() {
     let mut options = Options { process: ProcessOptions::on_port(0), ..Options::default() };
     options.config.agent_reregister_timeout = Duration::from_millis(1);
     let master = run(options).await.unwrap();

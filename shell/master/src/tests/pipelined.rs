@@ -12,7 +12,7 @@ fn call(stream_id: &str, body: &str) -> String {
 
 /// Each call is answered as if it came alone, in the order of the calls, and has its effect in that order.
 #[tokio::test]
-async fn scheduler_calls_may_be_pipelined() {
+async fn pipelined_scheduler_calls_are_answered_in_order() {
     let master = start().await;
     let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
     let subscribed: Value = serde_json::from_str(&events.event("SUBSCRIBED").await).unwrap();

@@ -79,7 +79,7 @@ async fn weights_are_shown_and_set() {
 }
 
 #[tokio::test]
-async fn every_bad_list_of_weights_is_refused_with_its_reason_and_changes_nothing() {
+async fn invalid_weights_are_rejected_with_a_reason() {
     let master = start().await;
     check(
         &master,
@@ -161,7 +161,7 @@ async fn roles_outside_the_whitelist_are_no_content() {
 }
 
 #[tokio::test]
-async fn weights_are_kept_and_the_flag_is_ignored_after_the_first_start() {
+async fn weights_survive_restart_and_the_flag_applies_only_once() {
     let folder = tempfile::tempdir().unwrap();
     let options = |weights: &[(&str, f64)]| {
         let weights: BTreeMap<_, _> = weights.iter().map(|(role, it)| ((*role).to_owned(), *it)).collect();

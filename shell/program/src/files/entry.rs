@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_read_as_people_know_them() {
+    fn file_modes_are_formatted_as_in_ls() {
         assert_eq!(mode_text(0o100_644), "-rw-r--r--");
         assert_eq!(mode_text(0o040_755), "drwxr-xr-x");
         assert_eq!(mode_text(0o120_777), "lrwxrwxrwx");

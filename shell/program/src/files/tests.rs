@@ -50,7 +50,7 @@ impl Bench {
 }
 
 #[test]
-fn names_stand_for_directories() {
+fn attached_paths_resolve_to_sandbox_directories() {
     let bench = bench();
     let sandbox = bench.sandbox();
     let latest = sandbox.replace("/runs/c1", "/runs/latest");
@@ -63,7 +63,7 @@ fn names_stand_for_directories() {
 }
 
 #[test]
-fn nothing_outside_is_shown() {
+fn paths_outside_of_the_sandbox_are_rejected() {
     let bench = bench();
     let sandbox = bench.sandbox();
     let outside = bench.dir.path().join("secret");
@@ -93,7 +93,7 @@ fn nothing_outside_is_shown() {
 }
 
 #[test]
-fn a_file_can_have_a_name_too() {
+fn single_files_can_be_attached() {
     let bench = bench();
     assert_eq!(bench.read("/slave/log").unwrap(), "words\n");
     assert_eq!(browse(&bench.attached, "/slave/log").unwrap(), []);
@@ -103,7 +103,7 @@ fn a_file_can_have_a_name_too() {
 }
 
 #[test]
-fn a_pipe_does_not_make_us_wait() {
+fn reading_a_pipe_is_rejected_without_blocking() {
     let bench = bench();
     let path = format!("{}/pipe", bench.sandbox());
     nix::unistd::mkfifo(path.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -111,7 +111,7 @@ fn a_pipe_does_not_make_us_wait() {
 }
 
 #[test]
-fn browsing_shows_entries_in_order_and_links_out_as_links() {
+fn browse_lists_sorted_entries_and_does_not_follow_outside_links() {
     let bench = bench();
     let sandbox = bench.sandbox();
     symlink("/etc/passwd", format!("{sandbox}/out")).unwrap();
@@ -156,7 +156,7 @@ fn reading_follows_the_query() {
 }
 
 #[test]
-fn one_answer_is_sixteen_pages_at_most() {
+fn read_returns_at_most_64_kib() {
     let bench = bench();
     let path = format!("{}/large", bench.sandbox());
     std::fs::write(&path, vec![b'x'; 200_000]).unwrap();

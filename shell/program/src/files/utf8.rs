@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_counts() {
+    fn invalid_utf8_bytes_are_replaced_one_by_one() {
         for (bytes, text) in [
             (&b"plain"[..], "plain"),
             ("grün".as_bytes(), "grün"),

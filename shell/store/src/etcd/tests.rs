@@ -6,7 +6,7 @@ use super::client::range_end;
 use super::records::room;
 
 #[test]
-fn prefix_range_end() {
+fn range_end_of_a_prefix_is_its_successor() {
     for (prefix, end) in [(&b"/a/"[..], &b"/a0"[..]), (b"a\xff", b"b"), (b"\xff", b"\0"), (b"", b"\0")] {
         assert_eq!(range_end(prefix), end, "{prefix:?}");
     }

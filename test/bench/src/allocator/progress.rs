@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_fills() {
+    fn progress_bar_is_proportional_to_completion() {
         for (done, all, shown) in [
             (0, 4, "[------------------------]"),
             (1, 4, "[######------------------]"),

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn explanation_of_a_framework() {
+    fn framework_explanation_is_rendered() {
         let answer = json!({
             "framework_id": "m-0001", "name": "web", "active": true,
             "agents": {"registered": 12, "unreachable": 1, "recovering": 0},
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn explanation_of_a_role() {
+    fn role_explanation_is_rendered() {
         let answer = json!({
             "role": "eng", "place_text": "1st of 2", "share": 0.5, "weight": 2.0, "held": {"cpus": 4.0},
             "consumed": {"cpus": 4.0}, "required": {"cpus": 2.0}, "surplus": {"mem": 64.0},

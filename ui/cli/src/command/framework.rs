@@ -112,7 +112,7 @@ mod tests {
     use crate::command::sample;
 
     #[test]
-    fn details_of_a_framework() {
+    fn framework_details_are_rendered() {
         let answer = sample::frameworks();
         expect![[r#"
             framework     1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-0000

@@ -208,7 +208,7 @@ mod tests {
 
     /// Each flag of the allocator and its value in the master's configuration.
     #[test]
-    fn flags_of_the_allocator_reach_it() {
+    fn allocator_flags_set_the_master_config() {
         let flags = [
             "--registry=in_memory",
             "--ip=127.0.0.1",

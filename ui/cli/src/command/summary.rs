@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_in_one_line() {
+    fn summary_is_rendered_on_one_line() {
         let metrics = json!({
             "master/uptime_secs": 192.4, "master/slaves_active": 3.0, "master/slaves_inactive": 1.0,
             "master/frameworks_active": 2.0, "master/tasks_running": 12.0, "master/tasks_staging": 1.0,

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_with_its_history() {
+    fn task_details_include_the_status_history() {
         let task = json!({
             "name": "web", "task_id": {"value": "web-1"}, "framework_id": {"value": "m-0000"},
             "executor_id": {"value": "group"}, "agent_id": {"value": "m-S0"}, "state": "TASK_FAILED", "user": "www",

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_is_named_as_the_agent_has_it() {
+    fn volume_is_found_by_id_among_agent_resources() {
         let volume = volume_of(&agent(), "v1").unwrap();
         assert!(volume.role.is_none() && !volume.reservation.is_set() && volume.reservations.len() == 1);
         assert_eq!(bare_disk(&volume), None);

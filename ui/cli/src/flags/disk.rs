@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserve_holds_records_or_is_off() {
+    fn disk_reserve_is_zero_or_above_the_minimum() {
         for (disk_reserve, is_valid) in [(0, true), (1, false), (64 * 1024 - 1, false), (64 * 1024, true)] {
             let found = DiskFlags { disk_reserve, disk_pressure_available: 1 }.headroom();
             assert_eq!(found.is_ok(), is_valid, "{disk_reserve}: {found:?}");

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn container_logger_options() {
+    fn container_logger_flags_are_validated() {
         assert_eq!(logger(&[]).expect("a logger"), ContainerLogger::Sandbox);
         let rotate =
             |stdout, stderr| ContainerLogger::Rotate { stdout, stderr, prefix: "CONTAINER_LOGGER_".into() };

@@ -45,7 +45,7 @@ fn flag_forms_are_normalised() {
 }
 
 #[test]
-fn a_flag_wins_over_the_environment_also_by_its_alias() {
+fn flag_overrides_the_environment_even_by_its_alias() {
     let environment = |name: &str| match name {
         "MESOS_AGENT_PING_TIMEOUT" => Some("9secs".to_string()),
         "TEPUI_PORT" => Some(String::new()), // An empty variable is not set.
@@ -84,7 +84,7 @@ fn unsupported_flags_are_rejected_with_a_reason() {
 }
 
 #[test]
-fn the_environment_is_not_ignored_silently() {
+fn unsupported_environment_variables_are_rejected() {
     let environment = |name: &str| (name == "MESOS_MODULES").then(|| "/x".to_string());
     let error = normalise(&Command::new("agent"), vec![], environment).unwrap_err();
     assert!(error.to_string().starts_with("MESOS_MODULES is set and not supported: "), "{error}");

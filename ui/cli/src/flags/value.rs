@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_rates_and_weights() {
+    fn sizes_rates_and_weights_are_parsed() {
         assert_eq!(bytes("2GB"), Ok(2 << 30));
         assert_eq!(bytes("7B"), Ok(7));
         assert!(bytes("2 GB").is_err() && bytes("GB").is_err() && bytes("99999999999TB").is_err());

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peaks_count_at_once_and_are_forgotten_slowly() {
+    fn usage_peaks_apply_immediately_and_decay_slowly() {
         let minute = Duration::from_secs(60);
         assert_eq!(mark(1.0, 2.0, minute), 2.0);
         let mut peak = 2.0;

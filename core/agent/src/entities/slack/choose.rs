@@ -174,19 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn amounts_of_every_kind_count() {
+    fn every_kind_of_resource_is_reclaimed() {
         check(TOTAL, "a |mem:100\n b |cpus:1\n owner cpus:6;mem:500|", "b");
         check(TOTAL, "a |mem:100\n b |cpus:1\n owner cpus:6;mem:600|", "b a");
     }
 
     #[test]
-    fn the_same_port_is_not_had_twice() {
+    fn conflicting_port_loans_are_preempted() {
         check(TOTAL, "a |ports:[1-2]\n b |ports:[3-4]\n owner ports:[4-5]|", "b");
         check(TOTAL, "a |ports:[20-21]", "a");
     }
 
     #[test]
-    fn no_more_is_lent_than_is_reserved() {
+    fn loans_above_the_reservation_are_preempted() {
         check("cpus(ads):1;cpus:5", "a |cpus:1\n b |cpus:1", "b");
         check("cpus:6", "a |cpus:1\n b |cpus:1", "b a");
     }

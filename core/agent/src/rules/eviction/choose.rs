@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_farthest_over_its_request() {
+    fn container_farthest_above_its_request_is_evicted() {
         for (samples, expected) in [
             ("", ""),
             ("a 10/10, b 5/10", ""),

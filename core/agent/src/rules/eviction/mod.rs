@@ -112,7 +112,7 @@ mod tests {
     use crate::state::tables::Eviction;
 
     #[test]
-    fn when_memory_is_short() {
+    fn memory_is_short_below_threshold_or_under_pressure() {
         let both = Eviction { available_bytes: Some(100), pressure: Some(10.0), disk_available_bytes: None };
         let machine = |available_bytes, pressure| MachineMemory { available_bytes, pressure };
         for (eviction, machine, short) in [

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_stays_bounded_and_keeps_the_newest() {
+    fn pending_updates_are_bounded_and_the_newest_is_kept() {
         let mut stream = Stream::new();
         for uuid in 0..5000 {
             stream.push(status(uuid));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn old_acknowledgements_are_forgotten() {
+    fn old_acknowledgements_are_removed() {
         let mut stream = Stream::new();
         let mut forgotten = 0;
         for uuid in 0..1000u64 {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_doubles_up_to_its_limit() {
+    fn retry_delay_doubles_to_its_limit() {
         let mut stream = Stream::new();
         let mut seen = vec![];
         for _ in 0..8 {

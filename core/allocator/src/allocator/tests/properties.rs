@@ -288,7 +288,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn the_books_stay_right(slack: bool, steps in proptest::collection::vec(any_step(), 1..120)) {
+    fn random_steps_keep_allocator_accounting_exact(slack: bool, steps in proptest::collection::vec(any_step(), 1..120)) {
         let mut world = World::new(slack);
         for step in steps {
             let told = format!("{step:?}");
@@ -306,7 +306,7 @@ proptest! {
 }
 
 #[test]
-fn the_same_history_gives_the_same_grants() {
+fn same_seed_gives_the_same_grants() {
     let run = |seed| {
         let mut allocator = Allocator::new(Options { seed, ..Options::default() });
         for n in 0..20 {
@@ -321,7 +321,7 @@ fn the_same_history_gives_the_same_grants() {
 
 /// Histories that once left something idle.
 #[test]
-fn what_once_lay_idle_is_given() {
+fn recorded_regressions_leave_no_resource_idle() {
     use Step::{AddAgent, Allocate, Framework, GiveBack, Quota, UpdateAgent};
     for steps in [
         vec![

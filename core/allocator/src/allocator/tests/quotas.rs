@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_limit_cuts_offers_and_stops_them() {
+fn quota_limit_shrinks_offers_then_stops_them() {
     check(
         "
         quota web most=cpus:3
@@ -25,7 +25,7 @@ fn a_limit_cuts_offers_and_stops_them() {
 }
 
 #[test]
-fn what_a_limit_kept_back_is_offered_when_there_is_room() {
+fn resources_withheld_by_a_limit_are_offered_below_it() {
     check(
         "
         quota web most=cpus:2
@@ -58,7 +58,7 @@ fn what_a_limit_kept_back_is_offered_when_there_is_room() {
 }
 
 #[test]
-fn a_limit_counts_for_all_roles_below() {
+fn quota_limit_includes_child_roles() {
     check(
         "
         quota eng most=cpus:3
@@ -85,7 +85,7 @@ fn a_limit_counts_for_all_roles_below() {
 }
 
 #[test]
-fn reservations_are_consumed_whether_held_or_not() {
+fn reservations_count_as_quota_consumption_even_if_unallocated() {
     check(
         "
         quota web most=cpus:3
@@ -112,7 +112,7 @@ fn reservations_are_consumed_whether_held_or_not() {
 }
 
 #[test]
-fn revocable_and_other_things_are_not_limited() {
+fn quota_limits_apply_only_to_named_nonrevocable_resources() {
     check(
         "
         quota web most=cpus:1+disk:1
@@ -127,7 +127,7 @@ fn revocable_and_other_things_are_not_limited() {
 }
 
 #[test]
-fn what_is_guaranteed_is_kept_from_others() {
+fn guaranteed_resources_are_withheld_from_other_roles() {
     check(
         "
         quota web least=cpus:3+mem:64
@@ -152,7 +152,7 @@ fn what_is_guaranteed_is_kept_from_others() {
 }
 
 #[test]
-fn guarantees_come_before_shares() {
+fn guarantees_are_satisfied_before_fair_shares() {
     check(
         "
         framework F role=web
@@ -176,7 +176,7 @@ fn guarantees_come_before_shares() {
 }
 
 #[test]
-fn a_guarantee_that_nobody_can_use_still_leaves_the_surplus() {
+fn unused_guarantee_leaves_the_surplus_offered() {
     check(
         "
         quota web least=cpus:2
@@ -209,7 +209,7 @@ fn a_guarantee_that_nobody_can_use_still_leaves_the_surplus() {
 }
 
 #[test]
-fn what_headroom_kept_back_is_offered_when_the_surplus_grows() {
+fn resources_withheld_as_headroom_are_offered_as_surplus_grows() {
     check(
         "
         quota web least=cpus:2
@@ -256,7 +256,7 @@ fn a_child_guarantee_counts_towards_its_parent() {
 }
 
 #[test]
-fn one_offer_where_both_stages_give_something() {
+fn quota_and_fair_share_stages_make_one_offer() {
     check(
         "
         quota web least=cpus:1 most=cpus:2
@@ -275,7 +275,7 @@ fn one_offer_where_both_stages_give_something() {
 }
 
 #[test]
-fn disks_that_cannot_be_divided_go_whole_or_not() {
+fn mount_disks_are_offered_whole_or_not_at_all() {
     check(
         "
         quota web most=disk:10
@@ -290,7 +290,7 @@ fn disks_that_cannot_be_divided_go_whole_or_not() {
 }
 
 #[test]
-fn a_recovering_master_waits_for_its_agents_if_there_is_quota() {
+fn recovering_master_with_quota_withholds_offers_until_agents_register() {
     check(
         "
         recover 4
@@ -321,7 +321,7 @@ fn a_recovering_master_waits_for_its_agents_if_there_is_quota() {
 }
 
 #[test]
-fn a_recovering_master_waits_no_longer_than_it_must() {
+fn recovering_master_stops_withholding_offers_after_a_timeout() {
     check(
         "
         quota db most=cpus:1
@@ -339,7 +339,7 @@ fn a_recovering_master_waits_no_longer_than_it_must() {
 
 /// Agents like one that nobody wanted are not shown again; everything that may change this is noticed.
 #[test]
-fn unwanted_agents_are_offered_when_something_changed() {
+fn declined_agents_are_offered_again_after_a_change() {
     check(
         "
         quota web most=cpus:4
@@ -383,7 +383,7 @@ fn unwanted_agents_are_offered_when_something_changed() {
 
 /// What is free of them is the same, but not who takes it.
 #[test]
-fn agents_that_differ_from_an_unwanted_one_are_shown() {
+fn agents_unlike_a_declined_agent_are_offered() {
     for (framework, unwanted, wanted) in [
         ("", "cpus:4 plain", "cpus:4"),
         ("where=rack:a", "cpus:4 rack=b", "cpus:4 rack=a"),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_new_agent_goes_to_the_framework_at_once() {
+fn new_agent_is_offered_immediately() {
     check(
         "
         deadline
@@ -60,7 +60,7 @@ fn returned_resources_wait_for_the_batch_and_filters_expire() {
 }
 
 #[test]
-fn a_filter_hides_only_what_it_contains() {
+fn filter_applies_only_to_resources_it_contains() {
     check(
         "
         framework F role=web
@@ -151,7 +151,7 @@ fn released_resources_go_to_the_lowest_share() {
 }
 
 #[test]
-fn shares_decide_between_roles_and_weights_change_them() {
+fn lowest_weighted_share_is_offered_first() {
     check(
         "
         framework F role=a
@@ -192,7 +192,7 @@ fn frameworks_of_a_role_share_it_and_agents_are_spread() {
 }
 
 #[test]
-fn a_role_tree_is_served_subtree_by_subtree() {
+fn role_tree_is_allocated_by_subtree_share() {
     check(
         "
         framework F role=eng
@@ -214,7 +214,7 @@ fn a_role_tree_is_served_subtree_by_subtree() {
 }
 
 #[test]
-fn excluded_names_do_not_count() {
+fn excluded_resources_do_not_affect_shares() {
     check_with(
         Options { fair_sharing_excluded: ["gpus".into()].into(), ..Options::default() },
         "
@@ -230,7 +230,7 @@ fn excluded_names_do_not_count() {
 }
 
 #[test]
-fn suppressed_roles_get_nothing_until_revived() {
+fn suppressed_roles_get_no_offers_until_revived() {
     check(
         "
         framework F role=a,b suppressed=b
@@ -278,7 +278,7 @@ fn reservations_are_for_the_role_and_its_children() {
 }
 
 #[test]
-fn what_a_framework_cannot_handle_is_kept_from_it() {
+fn resources_require_the_framework_capability() {
     check(
         "
         framework F role=f cannot=revocable,shared,refinement,gpu
@@ -300,7 +300,7 @@ fn what_a_framework_cannot_handle_is_kept_from_it() {
 }
 
 #[test]
-fn agents_without_capabilities_and_in_other_regions() {
+fn agents_are_filtered_by_capability_and_region() {
     check_with(
         Options { region: Some("eu".into()), ..Options::default() },
         "
@@ -324,7 +324,7 @@ fn agents_without_capabilities_and_in_other_regions() {
 }
 
 #[test]
-fn too_small_offers_are_not_made() {
+fn offers_below_the_minimum_are_not_made() {
     check(
         "
         framework F role=a
@@ -346,7 +346,7 @@ fn too_small_offers_are_not_made() {
 }
 
 #[test]
-fn inactive_frameworks_and_agents_are_left_out() {
+fn inactive_frameworks_and_agents_get_no_offers() {
     check(
         "
         framework F role=a inactive
@@ -378,7 +378,7 @@ fn inactive_frameworks_and_agents_are_left_out() {
 }
 
 #[test]
-fn a_removed_framework_gives_everything_back() {
+fn removed_framework_releases_all_resources() {
     check(
         "
         framework F role=a
@@ -399,7 +399,7 @@ fn a_removed_framework_gives_everything_back() {
 }
 
 #[test]
-fn roles_come_and_go() {
+fn changed_roles_of_a_framework_keep_old_allocations() {
     check(
         "
         framework F role=a
@@ -444,7 +444,7 @@ fn shared_volumes_are_offered_once_a_run_and_stay_free() {
 }
 
 #[test]
-fn what_a_shared_volume_was_to_be_made_of_is_owed_while_it_is_held() {
+fn removed_shared_volume_is_a_deficit_while_in_use() {
     check(
         "
         framework F role=web
@@ -488,7 +488,7 @@ fn reserving_offered_resources_changes_the_agent() {
 }
 
 #[test]
-fn less_total_than_used_is_a_debt_that_is_paid_first() {
+fn overallocated_agent_recovers_its_deficit_first() {
     check(
         "
         framework F role=web
@@ -512,7 +512,7 @@ fn less_total_than_used_is_a_debt_that_is_paid_first() {
 }
 
 #[test]
-fn of_what_is_owed_nothing_is_offered_to_anybody() {
+fn overallocated_resources_are_offered_to_no_role() {
     check(
         "
         framework F role=web
@@ -533,7 +533,7 @@ fn of_what_is_owed_nothing_is_offered_to_anybody() {
 }
 
 #[test]
-fn unavailable_agents_are_asked_back_from_their_users() {
+fn unavailable_agents_cause_inverse_offers() {
     check(
         "
         framework F role=web
@@ -566,7 +566,7 @@ fn unavailable_agents_are_asked_back_from_their_users() {
 }
 
 #[test]
-fn a_turn_takes_no_more_time_than_it_has() {
+fn allocation_turn_stops_at_its_budget() {
     check(
         "
         framework F role=a
@@ -589,7 +589,7 @@ fn a_turn_takes_no_more_time_than_it_has() {
 }
 
 #[test]
-fn filters_that_end_together_do_not_hold_up_a_turn() {
+fn simultaneous_filter_expirations_fit_the_turn_budget() {
     check(
         "
         framework F role=a
@@ -624,7 +624,7 @@ fn filters_that_end_together_do_not_hold_up_a_turn() {
 }
 
 #[test]
-fn a_filter_outlives_the_next_batch_however_late_it_is() {
+fn filter_outlives_a_late_batch() {
     check(
         "
         framework F role=a
@@ -722,7 +722,7 @@ fn patterns_are_limited_and_match_whole_texts() {
 }
 
 #[test]
-fn refusals_are_bounded() {
+fn refuse_seconds_are_clamped() {
     let allocator =
         Allocator::new(Options { allocation_interval: Duration::from_secs(1), ..Options::default() });
     let now = Mono(1_000_000_000);
@@ -759,7 +759,7 @@ fn only_whitelisted_hosts_are_offered() {
 }
 
 #[test]
-fn by_lot_everybody_comes_first_as_often_as_its_weight_says() {
+fn random_sorter_follows_weights() {
     let options =
         Options { role_sorter: Sorter::Random, framework_sorter: Sorter::Random, ..Options::default() };
     let mut allocator = Allocator::new(options);

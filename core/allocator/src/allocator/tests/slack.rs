@@ -11,7 +11,7 @@ fn check(script: &str, expected: Expect) {
 }
 
 #[test]
-fn slack_reserved_for_others_is_offered_beside_the_ordinary() {
+fn slack_is_offered_with_ordinary_resources() {
     check(
         "
         agent A cpus:2 cpus(web):4 mem(web):64
@@ -27,7 +27,7 @@ fn slack_reserved_for_others_is_offered_beside_the_ordinary() {
 }
 
 #[test]
-fn what_is_only_offered_to_its_owner_stays_lendable() {
+fn resources_offered_to_their_owner_stay_lendable() {
     check(
         "
         agent A cpus(web):4
@@ -46,7 +46,7 @@ fn what_is_only_offered_to_its_owner_stays_lendable() {
 }
 
 #[test]
-fn what_the_owner_uses_is_not_lent_and_what_it_releases_is() {
+fn only_reservations_unused_by_the_owner_are_lent() {
     check(
         "
         agent A cpus(web):4
@@ -72,7 +72,7 @@ fn what_the_owner_uses_is_not_lent_and_what_it_releases_is() {
 }
 
 #[test]
-fn own_reservations_and_those_of_roles_above_are_not_borrowed() {
+fn own_and_ancestor_reservations_are_not_borrowed() {
     check(
         "
         agent A cpus(web):1 cpus(web,web/eu):2 cpus(ads):4
@@ -86,7 +86,7 @@ fn own_reservations_and_those_of_roles_above_are_not_borrowed() {
 }
 
 #[test]
-fn only_who_takes_revocable_resources_borrows() {
+fn borrowing_requires_the_revocable_resources_capability() {
     check(
         "
         agent A cpus(web):4
@@ -118,7 +118,7 @@ fn volumes_shared_and_revocable_resources_are_not_slack() {
 }
 
 #[test]
-fn all_slack_of_an_agent_goes_to_one_framework_in_a_turn() {
+fn slack_of_an_agent_is_offered_to_one_framework_per_turn() {
     check(
         "
         agent A cpus(web):4
@@ -136,7 +136,7 @@ fn all_slack_of_an_agent_goes_to_one_framework_in_a_turn() {
 }
 
 #[test]
-fn slack_counts_neither_for_shares_nor_for_totals() {
+fn slack_is_excluded_from_shares_and_totals() {
     check(
         "
         agent A cpus(web):4
@@ -191,7 +191,7 @@ fn a_role_at_its_limit_is_still_lent_slack() {
 }
 
 #[test]
-fn ordinary_and_slack_are_both_offered_if_either_is_enough() {
+fn either_part_above_the_minimum_makes_an_offer_of_both() {
     check(
         "
         agent A cpus:0.001 cpus(web):4
@@ -210,7 +210,7 @@ fn ordinary_and_slack_are_both_offered_if_either_is_enough() {
 }
 
 #[test]
-fn an_offer_is_refused_only_if_both_parts_are() {
+fn filter_applies_only_if_ordinary_and_slack_parts_match() {
     check(
         "
         agent A cpus:2 cpus(web):4
@@ -233,7 +233,7 @@ fn an_offer_is_refused_only_if_both_parts_are() {
 }
 
 #[test]
-fn too_little_slack_goes_to_a_borrower_with_an_ordinary_offer() {
+fn slack_below_the_minimum_joins_an_ordinary_offer() {
     check(
         "
         agent A cpus:4 disk(web):10
@@ -254,7 +254,7 @@ fn too_little_slack_goes_to_a_borrower_with_an_ordinary_offer() {
 }
 
 #[test]
-fn too_little_slack_goes_to_the_borrower_with_the_smallest_share() {
+fn slack_below_the_minimum_goes_to_the_smallest_share() {
     check(
         "
         agent L cpus(web):4
@@ -277,7 +277,7 @@ fn too_little_slack_goes_to_the_borrower_with_the_smallest_share() {
 }
 
 #[test]
-fn a_borrower_that_declined_comes_after_those_not_asked() {
+fn borrowers_without_an_offer_precede_decliners() {
     check(
         "
         agent A cpus(web):4
@@ -312,7 +312,7 @@ fn a_borrower_that_declined_comes_after_those_not_asked() {
 }
 
 #[test]
-fn filters_that_refused_slack_end_with_revive() {
+fn revive_clears_filters_on_slack() {
     check(
         "
         agent A cpus(web):4
@@ -331,7 +331,7 @@ fn filters_that_refused_slack_end_with_revive() {
 }
 
 #[test]
-fn reserving_adds_slack_and_unreserving_takes_it() {
+fn reserve_adds_slack_and_unreserve_removes_it() {
     check(
         "
         agent A cpus:4 disk:10
@@ -359,7 +359,7 @@ fn reserving_adds_slack_and_unreserving_takes_it() {
 }
 
 #[test]
-fn the_owner_may_take_back_at_any_time() {
+fn owner_reclaims_lent_resources_at_any_time() {
     check(
         "
         agent A cpus(web):4 mem(web):64
@@ -387,7 +387,7 @@ fn the_owner_may_take_back_at_any_time() {
 }
 
 #[test]
-fn nothing_is_lent_beyond_what_is_idle_though_roles_see_different_parts() {
+fn loans_of_all_roles_stay_within_the_idle_total() {
     check(
         "
         agent A cpus(web):2 cpus(ads):3
@@ -410,7 +410,7 @@ fn nothing_is_lent_beyond_what_is_idle_though_roles_see_different_parts() {
 }
 
 #[test]
-fn what_agents_report_restores_the_books() {
+fn agent_reregistration_restores_loan_accounting() {
     check(
         "
         agent A cpus(web):4 used=F/ads/cpus~:3 used=W/web/cpus(web):1
@@ -430,7 +430,7 @@ fn what_agents_report_restores_the_books() {
 }
 
 #[test]
-fn an_agent_that_shrinks_owes_what_it_lent() {
+fn shrunk_agent_has_a_deficit_of_lent_resources() {
     check(
         "
         agent A cpus(web):4
@@ -452,7 +452,7 @@ fn an_agent_that_shrinks_owes_what_it_lent() {
 }
 
 #[test]
-fn roles_that_opted_out_are_not_lent_from() {
+fn reservations_of_opted_out_roles_are_not_lent() {
     let options = Options { allocation_slack_opt_out: ["web".into()].into(), ..lending() };
     check_with(
         options,
@@ -468,7 +468,7 @@ fn roles_that_opted_out_are_not_lent_from() {
 }
 
 #[test]
-fn without_the_switch_nothing_is_lent() {
+fn slack_is_not_lent_by_default() {
     check_with(
         Options::default(),
         "
@@ -484,7 +484,7 @@ fn without_the_switch_nothing_is_lent() {
 }
 
 #[test]
-fn what_the_first_borrower_may_not_have_goes_to_another() {
+fn slack_unusable_by_the_first_borrower_goes_to_the_next() {
     check(
         "
         agent A cpus(web):4 mem(ads):64

@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn a_newcomer_is_served_at_once_and_starves_nobody(
+    fn new_borrower_gets_offers_immediately_without_starving_others(
         seed: u64,
         settled in 20..200u64,
         decliners in 0..4usize,

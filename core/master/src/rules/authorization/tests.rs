@@ -34,7 +34,7 @@ const VOLUME: &str = r#"{"name":"disk","type":"SCALAR","scalar":{"value":1},
 
 /// (call, the one action it needs; its object, if it has one, is `x`)
 #[test]
-fn each_call_of_an_operator_needs_its_action() {
+fn every_operator_call_requires_its_action() {
     let resources = |kind: &str, field: &str, what: &str| {
         let name = kind.to_lowercase();
         alloc::format!(r#"{{"type":"{kind}","{name}":{{"agent_id":{{"value":"A"}},"{field}":[{what}]}}}}"#)
@@ -105,7 +105,7 @@ fn each_call_of_an_operator_needs_its_action() {
 }
 
 #[test]
-fn a_framework_needs_every_one_of_its_roles() {
+fn framework_registration_requires_authorization_for_every_role() {
     let master = master(Some(Action::RegisterFramework), some("x"));
     let info = |principal: &str, roles: &[&str]| pb::FrameworkInfo {
         principal: Some(principal.to_string()),

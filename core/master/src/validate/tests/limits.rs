@@ -7,7 +7,7 @@ const OWN: (&str, &str) = ("container", "{'type':'MESOS','linux_info':{'share_cg
 const SILENT: (&str, &str) = ("container", "{'type':'MESOS','linux_info':{}}");
 
 #[test]
-fn keys_and_values() {
+fn limit_names_and_values_are_validated() {
     table(
         check_task,
         [
@@ -140,7 +140,7 @@ fn sharing(id: &str, tasks: [Option<bool>; 2], executor: Option<bool>) -> String
 }
 
 #[test]
-fn an_executor_id_has_one_kind_of_cgroups_for_ever() {
+fn share_cgroups_is_fixed_per_executor_id() {
     let (shared, own) = (Some(true), Some(false));
     let wrong = |who: &str, said: bool, id: &str| {
         format!(
@@ -188,7 +188,7 @@ fn an_executor_id_has_one_kind_of_cgroups_for_ever() {
 
 /// Whatever the type of their executor.
 #[test]
-fn limits_in_groups_need_cgroups_of_their_own() {
+fn limits_in_groups_require_own_cgroups() {
     const LIMITS: (&str, &str) = ("limits", "{'cpus':{'value':1}}");
     const CUSTOM: &[(&str, &str)] = &[("type", "'CUSTOM'"), ("command", "{'value':'run'}")];
     let refused = "Task 't' is invalid: Resource limits may only be set on a task of a group if its 'share_cgroups' is 'false'";
@@ -206,7 +206,7 @@ fn limits_in_groups_need_cgroups_of_their_own() {
 
 /// The group asks for 0.3 cpus and 96 megabytes.
 #[test]
-fn limits_of_whole_groups() {
+fn group_limit_labels_are_validated() {
     let labels = |cpus: &str, mem: &str| {
         let of = |name: &str, value: &str| format!("{{'key':'tepui.limits.{name}','value':'{value}'}}");
         format!("{{'labels':[{},{}]}}", of("cpus", cpus), of("mem", mem))

@@ -7,7 +7,7 @@ fn labels(bytes: usize) -> String {
 }
 
 #[test]
-fn a_task_that_is_too_large_names_its_field() {
+fn oversized_task_names_its_largest_field() {
     let data = format!("'{}'", "QUFB".repeat(2000));
     let command = format!("{{'value':'{}'}}", "x".repeat(5000));
     let name = format!("'{}'", "x".repeat(4500));
@@ -27,7 +27,7 @@ fn a_task_that_is_too_large_names_its_field() {
 }
 
 #[test]
-fn the_executor_of_a_group_counts() {
+fn group_executor_counts_towards_the_size_limit() {
     let executor: pb::ExecutorInfo = message(EXECUTOR, &[("labels", &labels(5000))]);
     let tasks = Vec::from([message(TASK, &[])]);
     let task_group = pb::TaskGroupInfo { tasks, ..Default::default() };
@@ -42,7 +42,7 @@ fn the_executor_of_a_group_counts() {
 
 /// The framework has tasks of 1000 bytes already, and may have 7000.
 #[test]
-fn tasks_of_a_framework_have_room_in_all() {
+fn total_task_size_of_a_framework_is_limited() {
     let tasks = |count: usize| -> Vec<pb::TaskInfo> {
         (0..count).map(|_| message(TASK, &[("labels", &labels(2000))])).collect()
     };

@@ -124,7 +124,7 @@ mod tests {
     use super::thread;
 
     #[test]
-    fn threads_have_any_name() {
+    fn thread_stat_with_parentheses_in_the_name_is_parsed() {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 10 0 0 0 25 17 0 0 20 0 3 0";
         assert_eq!(thread(stat), Some(("a) b (c)", "S", 42)));
         assert_eq!(thread("7 (a"), None);

@@ -114,7 +114,7 @@ pods:
 ";
 
 #[test]
-fn task_descriptions_hold_all_of_the_spec() {
+fn task_infos_contain_every_field_of_the_spec() {
     check(
         &[("full", &FULL.replace("/team/svc", "svc"))],
         "

@@ -137,7 +137,7 @@ fn a_failed_pod_is_launched_again_with_its_reservations_and_delayed_when_it_fail
 }
 
 #[test]
-fn restart_keeps_the_agent_and_replace_leaves_it() {
+fn restart_keeps_the_agent_and_replace_releases_it() {
     check(
         &[("pair", PAIR)],
         "
@@ -376,7 +376,7 @@ fn pause_and_resume_launch_the_task_with_another_command() {
 }
 
 #[test]
-fn an_unreachable_agent_may_come_back_and_a_gone_one_does_not() {
+fn pod_waits_for_an_unreachable_agent_and_not_for_a_gone_one() {
     check(
         &[("plain", PLAIN)],
         "
@@ -521,7 +521,7 @@ fn a_replaced_pod_does_not_wait_for_an_unreachable_agent_that_is_cleaned_when_it
 }
 
 #[test]
-fn an_instance_is_not_launched_while_a_task_of_it_that_was_replaced_is_back() {
+fn instance_is_not_launched_while_its_replaced_task_is_running() {
     check(
         &[("plain", PLAIN)],
         "
@@ -618,7 +618,7 @@ fn an_instance_is_not_launched_while_a_task_of_it_that_was_replaced_is_back() {
 }
 
 #[test]
-fn a_drained_agent_is_left() {
+fn pods_of_a_drained_agent_are_moved() {
     check(
         &[("plain", PLAIN), ("pair", PAIR)],
         "
@@ -1151,7 +1151,7 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
 }
 
 #[test]
-fn a_task_that_comes_back_after_its_pod_was_released_is_killed() {
+fn reregistered_task_of_a_released_pod_is_killed() {
     check(
         &[("plain", PLAIN)],
         "
@@ -1382,7 +1382,7 @@ fn a_scheduler_that_resubscribes_revives_if_it_has_work() {
 }
 
 #[test]
-fn tasks_of_unreachable_agents_are_reconciled_from_time_to_time() {
+fn tasks_of_unreachable_agents_are_reconciled_periodically() {
     check(
         &[("one", ONE)],
         "

@@ -146,7 +146,7 @@ fn kills_of_pod_commands_are_repeated_by_the_next_scheduler() {
 }
 
 #[test]
-fn a_restart_ends_the_delay_of_a_task_for_the_next_scheduler_too() {
+fn pod_restart_clears_the_delay_durably() {
     check(
         &[("pair", PAIR)],
         "
@@ -207,7 +207,7 @@ fn a_restart_ends_the_delay_of_a_task_for_the_next_scheduler_too() {
 }
 
 #[test]
-fn the_reason_of_a_terminal_status_wins_over_the_answer_to_a_reconciliation() {
+fn terminal_status_reason_overrides_reconciliation() {
     check(
         &[("pair", PAIR)],
         "
@@ -488,7 +488,7 @@ pods:
 ";
 
 #[test]
-fn operations_of_a_pod_that_was_replaced_meanwhile_are_reconciled() {
+fn operations_of_a_replaced_pod_are_reconciled_after_a_restart() {
     check(
         &[("one", ONE)],
         "

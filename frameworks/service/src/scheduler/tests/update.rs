@@ -504,7 +504,7 @@ fn pods_that_are_not_needed_any_more_are_decommissioned() {
 }
 
 #[test]
-fn uninstallation_leaves_nothing_behind() {
+fn uninstall_kills_tasks_and_releases_all_reservations() {
     check(
         &[("base", BASE)],
         "

@@ -56,7 +56,7 @@ mod tests {
     use crate::api::route::escape;
 
     #[test]
-    fn constraints_are_taken_out_of_build_arguments() {
+    fn constraints_are_extracted_from_build_arguments() {
         let cases = [
             (r#"{"constraint:node":"=node-9","A":"b"}"#, Some((vec!["node==node-9"], r#"{"A":"b"}"#))),
             (r#"{"constraint:node!":"node-9"}"#, Some((vec!["node!=node-9"], "{}"))),

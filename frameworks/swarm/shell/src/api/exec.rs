@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn oldest_commands_are_forgotten() {
+    fn oldest_exec_ids_are_evicted() {
         let execs = Execs::default();
         for number in 0..=EXECS_MAX {
             execs.remember(number.to_string(), AgentId::new("a"));

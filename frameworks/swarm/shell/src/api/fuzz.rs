@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_are_read() {
+    fn fuzz_seeds_do_not_panic() {
         call("GET", "/v1.41/containers/json?all=1&filters=%7B%22label%22%3A%5B%22a%22%5D%7D");
         call("POST", "/containers/%2e%2e/start");
         call("DELETE", "/images/a/b:c?x=%00&y=%");

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pulled_images_have_one_name() {
+    fn names_of_pulled_images_are_normalised() {
         for (from, tag, expected) in [
             ("docker.io/library/busybox", Some("latest"), "busybox:latest"),
             ("busybox", None, "busybox"),

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_named_in_many_ways() {
+    fn images_are_found_by_name_tag_digest_and_id() {
         let (_, image) = images().swap_remove(1);
         for (named, expected) in [
             ("busybox", true),

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn names_mean_networks() {
+    fn networks_are_found_by_name_node_and_id() {
         let networks = networks();
         for (named, expected) in [
             ("app", Ok(vec![2, 3])),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_added_up() {
+    fn prune_responses_are_summed() {
         let target = |name: &str| crate::api::targets::testing::target(name);
         let merged = merge(vec![
             (target("a"), Ok(json!({"VolumesDeleted": ["x"], "SpaceReclaimed": 5}))),

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_have_two_forms() {
+    fn filters_are_parsed_in_list_and_map_format() {
         for (text, expected) in [
             (r#"{"label":{"a=b":true,"c":true}}"#, Some(&["a=b", "c"][..])),
             (r#"{"label":["a=b","c"]}"#, Some(&["a=b", "c"][..])),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_all_demanded() {
+    fn all_label_filters_must_match() {
         let labels = BTreeMap::from([("a", "b"), ("c", "")]);
         for (text, expected) in [
             (r#"{}"#, true),

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_mean_rows_of_the_table() {
+    fn paths_are_routed_to_endpoints() {
         for (call, endpoint, version, name, action) in [
             ("GET /_ping", E::Ping, "/v1.41", "", ""),
             ("HEAD /v1.24/_ping", E::Ping, "/v1.24", "", ""),

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_speak_of_the_whole_cluster() {
+    fn list_rows_contain_node_names_and_addresses() {
         let listed = json!({
             "Id": "ab12", "Names": ["/web", "/front/alias"], "Image": "busybox", "Created": 7, "State": "running",
             "Status": "Up 5 seconds", "Labels": {"res-type": "revocable"},
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_lists_make_no_row_or_a_poor_one() {
+    fn invalid_list_entries_are_skipped_or_reduced() {
         let place = Place { engine: "n", ip: "" };
         for listed in [json!(null), json!([]), json!({}), json!({"Id": 5}), json!({"Id": ""})] {
             assert!(Row::of_listed(&listed, &place).is_none(), "{listed}");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_ends_by_the_cluster_have_a_reason() {
+    fn only_terminations_by_the_cluster_have_a_reason() {
         for (state, reason, message, expected) in [
             ("TASK_FINISHED", None, "", None),
             ("TASK_FAILED", None, "exited with status 1", None),

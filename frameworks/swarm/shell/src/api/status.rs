@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_goes_on_in_a_status() {
+    fn status_durations_advance_with_time() {
         for (text, passed, expected) in [
             ("Up Less than a second", 0, "Up Less than a second"),
             ("Up Less than a second", 5, "Up 5 seconds"),

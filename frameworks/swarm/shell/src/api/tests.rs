@@ -36,7 +36,7 @@ async fn clients_negotiate_by_ping() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn container_lives_through_its_calls() {
+async fn container_lifecycle_calls_update_lists() {
     let kit = Kit::start(2).await;
     let id = kit.create("web").await;
     let list = kit.json("GET /containers/json?all=1").await;
@@ -65,7 +65,7 @@ async fn container_lives_through_its_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wait_answers_its_head_before_the_exit() {
+async fn wait_sends_response_headers_before_the_exit() {
     let kit = Kit::start(1).await;
     let id = kit.create("job").await;
     let mut response = kit.send(&format!("POST /containers/{id}/wait?condition=next-exit"), "").await;
@@ -79,7 +79,7 @@ async fn wait_answers_its_head_before_the_exit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn name_is_free_after_an_engine_removed_its_container() {
+async fn name_is_released_after_container_removal_at_the_engine() {
     let kit = Kit::start(1).await;
     for _ in 0..3 {
         let id = kit.create("once").await;
@@ -98,7 +98,7 @@ async fn name_is_free_after_an_engine_removed_its_container() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn attached_streams_close_their_halves_apart() {
+async fn attached_streams_support_half_close() {
     let kit = Kit::start(1).await;
     let id = kit.create("echo").await;
     let exec: Value =
@@ -129,7 +129,7 @@ async fn attached_streams_close_their_halves_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn command_is_found_by_a_manager_that_does_not_remember_it() {
+async fn exec_id_unknown_to_the_manager_is_found_at_its_engine() {
     let kit = Kit::start(3).await;
     let id = kit.create("c1").await;
     assert_eq!(kit.json(&format!("GET /exec/exec-{id}/json")).await["ExitCode"], 0);
@@ -164,7 +164,7 @@ async fn preempted_container_shows_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn client_that_leaves_takes_its_create_out_of_the_queue() {
+async fn disconnected_client_cancels_its_pending_create() {
     let kit = Kit::start(1).await;
     let body = r#"{"Image":"busybox","HostConfig":{"Memory":20971520},"Env":["constraint:node==node-9"]}"#;
     let request = Request::post("/containers/create?name=late")
@@ -182,7 +182,7 @@ async fn client_that_leaves_takes_its_create_out_of_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn images_go_to_every_engine() {
+async fn images_are_loaded_and_pulled_on_every_engine() {
     let kit = Kit::start(3).await;
     let archive = vec![b'x'; 300_000];
     let (status, text) = kit.text("POST /images/load", archive.clone()).await;
@@ -204,7 +204,7 @@ async fn images_go_to_every_engine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_input_gets_an_error_of_the_engine_s_form() {
+async fn invalid_input_is_rejected_in_the_error_format_of_the_engine() {
     let kit = Kit::start(1).await;
     kit.create("other").await;
     let huge = vec![b' '; crate::api::call::DOCUMENT_BYTES_MAX + 1];
@@ -299,7 +299,7 @@ async fn ambiguous_prefix_is_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn network_of_all_engines_is_one() {
+async fn network_of_all_engines_is_listed_once() {
     let kit = Kit::start(3).await;
     let names = async || -> Vec<String> {
         let list = kit.json("GET /networks").await;

@@ -45,7 +45,7 @@ fn attribute(name: &str, value: &str) -> Attribute {
 }
 
 #[test]
-fn offers_name_their_engine() {
+fn offer_attributes_determine_the_engine_address() {
     let place = Place { hostname: "here".to_owned(), tls: false, socket: "/default.sock".to_owned() };
     for (hostname, attributes, address, socket) in [
         ("far", vec![], "far:2375", "/default.sock"),

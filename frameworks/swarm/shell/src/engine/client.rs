@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_are_used_again_until_the_engine_closes_them() {
+    async fn connections_are_reused_until_the_engine_closes_them() {
         let directory = tempfile::tempdir().expect("a directory");
         let (keeping, opened) = engine(directory.path(), 100);
         for _ in 0..20 {

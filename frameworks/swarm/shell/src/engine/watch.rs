@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_say_what_is_stale() {
+    fn events_invalidate_cached_lists() {
         for (kind, action, expected) in [
             ("container", "start", (false, true, false)),
             ("container", "destroy", (false, true, false)),

@@ -44,7 +44,7 @@ fn a_list_older_than_a_container_does_not_remove_it() {
 }
 
 #[test]
-fn a_container_that_the_engine_removes_by_itself_ends_with_its_task() {
+fn auto_removed_container_is_removed_with_its_task() {
     check(
         "
         subscribe F1
@@ -80,7 +80,7 @@ fn a_container_that_the_engine_removes_by_itself_ends_with_its_task() {
 }
 
 #[test]
-fn containers_without_a_name_get_one_that_no_engine_chose() {
+fn unnamed_containers_get_a_generated_name() {
     check(
         "
         subscribe F1
@@ -119,7 +119,7 @@ fn containers_without_a_name_get_one_that_no_engine_chose() {
 }
 
 #[test]
-fn a_node_that_comes_back_keeps_its_container() {
+fn reregistered_node_keeps_its_container() {
     check(
         "
         subscribe F1
@@ -159,7 +159,7 @@ fn a_node_that_comes_back_keeps_its_container() {
 }
 
 #[test]
-fn a_container_on_its_way_to_another_node_survives_the_manager() {
+fn rescheduled_container_survives_a_manager_restart() {
     check(
         "
         subscribe F1
@@ -210,7 +210,7 @@ fn a_container_on_its_way_to_another_node_survives_the_manager() {
 }
 
 #[test]
-fn what_is_left_of_a_forgotten_container_is_removed() {
+fn remains_of_a_removed_container_are_cleaned_up() {
     check(
         "
         subscribe F1
@@ -297,7 +297,7 @@ fn a_name_is_reserved_while_the_engine_renames() {
 }
 
 #[test]
-fn a_rename_that_the_manager_did_not_live_to_record_is_found() {
+fn unrecorded_rename_is_recovered_after_a_manager_restart() {
     check(
         "
         subscribe F1
@@ -331,7 +331,7 @@ fn a_rename_that_the_manager_did_not_live_to_record_is_found() {
 }
 
 #[test]
-fn answers_of_the_master_do_not_overtake_the_agent() {
+fn reconciliation_does_not_override_updates_of_the_agent() {
     check(
         "
         subscribe F1
@@ -365,7 +365,7 @@ fn answers_of_the_master_do_not_overtake_the_agent() {
 }
 
 #[test]
-fn an_agent_that_failed_is_asked_for_and_then_forgotten() {
+fn failed_agent_is_reconciled_and_then_removed() {
     check(
         "
         subscribe F1
@@ -471,7 +471,7 @@ fn a_container_that_is_renamed_while_it_waits_for_a_task_keeps_its_name() {
 }
 
 #[test]
-fn a_container_whose_executor_died_is_not_taken_as_removed() {
+fn executor_termination_does_not_remove_an_auto_remove_container() {
     check(
         "
         subscribe F1
@@ -518,7 +518,7 @@ fn a_container_whose_executor_died_is_not_taken_as_removed() {
 }
 
 #[test]
-fn a_task_that_comes_back_after_all_holds_its_container() {
+fn reregistered_task_holds_its_container_again() {
     check(
         "
         subscribe F1
@@ -712,7 +712,7 @@ fn reregistration_of_an_agent_does_not_set_the_reason_of_a_container() {
 }
 
 #[test]
-fn task_that_its_agent_never_had_is_launched_again() {
+fn task_unknown_to_its_agent_is_launched_again() {
     check(
         "
         subscribe F1
@@ -740,7 +740,7 @@ fn task_that_its_agent_never_had_is_launched_again() {
 }
 
 #[test]
-fn launch_of_an_earlier_life_is_reconciled_until_it_is_answered() {
+fn launch_before_a_manager_restart_is_reconciled_until_answered() {
     check(
         "
         subscribe F1
@@ -776,7 +776,7 @@ fn launch_of_an_earlier_life_is_reconciled_until_it_is_answered() {
 }
 
 #[test]
-fn all_tasks_are_reconciled_from_time_to_time() {
+fn all_tasks_are_reconciled_periodically() {
     check(
         "
         subscribe F1
@@ -808,7 +808,7 @@ fn all_tasks_are_reconciled_from_time_to_time() {
 }
 
 #[test]
-fn container_started_after_the_cluster_took_its_task_away_is_killed() {
+fn container_started_after_preemption_is_killed() {
     check(
         "
         subscribe F1
@@ -844,7 +844,7 @@ fn container_started_after_the_cluster_took_its_task_away_is_killed() {
 }
 
 #[test]
-fn container_removed_while_it_was_adopted_is_forgotten() {
+fn container_removed_during_adoption_is_not_kept() {
     check(
         "
         subscribe F1
@@ -960,7 +960,7 @@ fn container_with_rm_that_never_ran_is_removed_with_its_task() {
 }
 
 #[test]
-fn container_started_again_before_the_end_of_its_task_is_adopted() {
+fn container_restarted_before_task_termination_is_adopted() {
     check(
         "
         subscribe F1
@@ -1052,7 +1052,7 @@ fn container_renamed_while_another_task_adopts_it_has_its_new_name() {
 }
 
 #[test]
-fn unreported_container_of_a_failed_node_is_removed_when_another_takes_its_place() {
+fn unreported_container_of_a_failed_node_is_removed_once_replaced() {
     check(
         "
         subscribe F1

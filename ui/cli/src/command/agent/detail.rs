@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_with_its_tasks() {
+    fn agent_details_list_its_tasks() {
         let agent = json!({
             "id": "1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0", "hostname": "host-a", "port": 5051, "active": true,
             "pid": "slave(1)@10.0.0.2:5051", "version": "0.1.0", "registered_time": 1000.0,

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_names() {
+    fn detach_keys_are_parsed() {
         let bytes = |text: &str| DetachKeys::parse(text).map(|keys| keys.map(|keys| keys.sequence));
         assert_eq!(bytes("ctrl-p,ctrl-q").expect("keys"), Some(vec![0x10, 0x11]));
         assert_eq!(bytes("Ctrl-],x").expect("keys"), Some(vec![0x1d, b'x']));
