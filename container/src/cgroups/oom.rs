@@ -87,11 +87,12 @@ impl Counters {
     }
 
     fn read_v1(cgroup: &Path) -> Option<Counters> {
+        // First: what led to the kills that are counted is then in the other files.
+        let kills = keyed(cgroup, "memory.oom_control", "oom_kill").unwrap_or(0);
         let peak_bytes = number(cgroup, "memory.max_usage_in_bytes")?;
         let limit_bytes =
             number(cgroup, "memory.limit_in_bytes").filter(|limit| *limit < i64::MAX as u64 / 2);
         let failed = number(cgroup, "memory.failcnt").is_some_and(|count| count > 0);
-        let kills = keyed(cgroup, "memory.oom_control", "oom_kill").unwrap_or(0);
         Some(Counters {
             kills,
             kills_below: kills,
