@@ -199,6 +199,11 @@ pub(crate) enum Fact<'a> {
     ServiceIs {
         id: &'a str,
     },
+    /// What a service does from now on was decided with this status known.
+    ServiceKnows {
+        id: &'a str,
+        status: &'a tepui_proto::mesos::v1::TaskStatus,
+    },
     /// All plans of a service are complete after the end of faults.
     ServiceComplete {
         view: &'a tepui_service::scheduler::View,

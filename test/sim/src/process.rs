@@ -126,6 +126,11 @@ where
         self.mailbox.iter()
     }
 
+    /// How many records and effects are not written or visible yet.
+    pub(crate) fn pending(&self) -> usize {
+        self.outbox.len()
+    }
+
     /// The inputs of the decision about its next turn.
     pub(crate) fn schedule(&self) -> Schedule {
         Schedule {

@@ -61,12 +61,16 @@ fn books(master: &Master) -> Result<(), String> {
     Ok(())
 }
 
-/// Offered resources exist. Used resources existed when allocated, but their reservation may have changed since.
+/// Offered resources exist. Used resources existed when allocated, but their reservation may have changed since, and so may the
+/// estimate of usage slack: it is offered only as far as it exceeds what is used.
 fn within(agent: &Agent, offered: &Resources, used: &Resources) -> Result<(), String> {
     let own = |resources: &Resources| resources.filter(|one| !is_slack(one));
     let (own_offered, own_used) = (own(offered).single_copies(), own(used));
-    let amounts = (&own_offered + &own_used).quantities();
-    let fits = agent.total.contains(&own_offered) && agent.total.quantities().contains(&amounts);
+    let firm = |resources: &Resources| resources.filter(|one| !is_estimated(one)).quantities();
+    let estimated = |resources: &Resources| resources.filter(is_estimated).quantities();
+    let fits = agent.total.contains(&own_offered)
+        && firm(&agent.total).contains(&firm(&(&own_offered + &own_used)))
+        && (estimated(&agent.total) - &estimated(&own_used)).contains(&estimated(&own_offered));
     fits.then_some(())
         .ok_or_else(|| format!("{} has {}, {offered} is offered and {used} used", agent.id, agent.total))?;
     let left = idle(agent, &own_used) - &used.filter(is_slack).quantities();
@@ -84,6 +88,10 @@ fn idle(agent: &Agent, used: &Resources) -> Quantities {
             .quantities()
     };
     reserved(&agent.total) - &reserved(used)
+}
+
+fn is_estimated(resource: &Resource) -> bool {
+    resource.revocable() == Revocable::UsageSlack
 }
 
 fn is_slack(resource: &Resource) -> bool {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::{TaskState, TaskStatus};
 use tepui_resources::Resources;
 use tepui_service::scheduler::View;
 use tepui_types::TaskStateExt;
@@ -33,12 +33,13 @@ impl Check for ServicesHold {
                 Ok(())
             }
             Fact::FrameworkLaunches { id, task } if self.services.contains(*id) => self.launch(id, task),
-            Fact::FrameworkSees { id, status } if self.services.contains(*id) => {
-                let task = &status.task_id.value;
-                let known = self.tasks.get_mut(&key(id, task)).and_then(|tasks| tasks.get_mut(task));
-                if let Some(state) = known.filter(|state| !state.is_terminal()) {
-                    *state = status.state;
-                }
+            // That a task runs counts from the decisions on that are made with the status known.
+            Fact::FrameworkSees { id, status } if !may_run(status.state) => {
+                self.update(id, status);
+                Ok(())
+            }
+            Fact::ServiceKnows { id, status } => {
+                self.update(id, status);
                 Ok(())
             }
             Fact::ServiceComplete { view, totals } => complete(view, totals),
@@ -49,17 +50,26 @@ impl Check for ServicesHold {
 }
 
 impl ServicesHold {
+    fn update(&mut self, id: &str, status: &TaskStatus) {
+        let task = &status.task_id.value;
+        let known = self.tasks.get_mut(&key(id, task)).and_then(|tasks| tasks.get_mut(task));
+        if let Some(state) = known.filter(|state| !state.is_terminal()) {
+            *state = status.state;
+        }
+    }
+
     fn launch(&mut self, id: &str, task: &str) -> Result<(), String> {
         let others = self.tasks.entry(key(id, task)).or_default();
-        let may_run = |state: &TaskState| {
-            !state.is_terminal() && !matches!(state, TaskState::TASK_UNREACHABLE | TaskState::TASK_UNKNOWN)
-        };
-        if let Some((other, state)) = others.iter().find(|(_, state)| may_run(state)) {
+        if let Some((other, state)) = others.iter().find(|(_, state)| may_run(**state)) {
             return Err(format!("{task} is launched while {other} is {state:?}"));
         }
         others.insert(task.to_owned(), TaskState::TASK_STAGING);
         Ok(())
     }
+}
+
+fn may_run(state: TaskState) -> bool {
+    !state.is_terminal() && !matches!(state, TaskState::TASK_UNREACHABLE | TaskState::TASK_UNKNOWN)
 }
 
 /// Framework and instance of `<service>__<instance>__<uuid>`.
@@ -112,9 +122,8 @@ mod tests {
 
     fn update(check: &mut ServicesHold, task: &str, state: TaskState) {
         let task_id = tepui_proto::mesos::v1::TaskID { value: task.into(), ..Default::default() };
-        let status =
-            tepui_proto::mesos::v1::TaskStatus { task_id: task_id.into(), state, ..Default::default() };
-        check.observe(&Fact::FrameworkSees { id: "F", status: &status }).expect("a status is no violation");
+        let status = TaskStatus { task_id: task_id.into(), state, ..Default::default() };
+        check.observe(&Fact::ServiceKnows { id: "F", status: &status }).expect("a status is no violation");
     }
 
     #[test]

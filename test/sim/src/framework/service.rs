@@ -9,6 +9,8 @@ mod spec;
 
 pub(super) use operators::{act, repair};
 
+use std::collections::VecDeque;
+
 use tepui_client::scheduler::{Event as SchedulerEvent, Session, calls};
 use tepui_fsm::{Item, Mono, Now, Wall, unlimited};
 use tepui_proto::mesos::v1 as pb;
@@ -47,6 +49,10 @@ pub(crate) struct Service {
     goal: Goal,
     /// Rounds of its operators since the end of faults.
     rounds: u32,
+    /// Records and effects that became visible since its start.
+    visible: u64,
+    /// Statuses that turns have processed, and how many records and effects had been decided before.
+    processed: VecDeque<(u64, pb::TaskStatus)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +102,17 @@ impl Service {
         (config.backoff.initial_ms, config.backoff.max_ms) = (1000, 10_000);
         config.pause_command = spec::STAY.to_owned();
         config.timing.reconcile_implicit = std::time::Duration::from_secs(60);
-        Service { process: Process::new(), rng, config, spec, requests: 0, goal: Goal::Run, rounds: 0 }
+        Service {
+            process: Process::new(),
+            rng,
+            config,
+            spec,
+            requests: 0,
+            goal: Goal::Run,
+            rounds: 0,
+            visible: 0,
+            processed: VecDeque::new(),
+        }
     }
 
     /// Why it is not settled yet.
@@ -107,6 +123,23 @@ impl Service {
 
     fn now(now: u64) -> Now {
         Now { mono: Mono(now), wall: Wall(EPOCH + now) }
+    }
+
+    fn turn(&mut self, now: Now) {
+        let decided = self.visible + self.process.pending() as u64;
+        let statuses = self.process.mail().take(TURN_INPUTS_MAX).filter_map(|input| match input {
+            Input::Update(status) => Some((decided, (**status).clone())),
+            _ => None,
+        });
+        self.processed.extend(statuses);
+        self.process.turn(now, TURN_INPUTS_MAX, &mut unlimited);
+    }
+
+    /// Counts one record or effect; returns the statuses that were processed before it was decided.
+    fn count_visible(&mut self) -> Vec<pb::TaskStatus> {
+        let known = self.processed.iter().take_while(|(decided, _)| *decided <= self.visible).count();
+        self.visible += 1;
+        self.processed.drain(..known).map(|(_, status)| status).collect()
     }
 
     fn command(&mut self, command: Command) -> Input {
@@ -136,7 +169,7 @@ pub(super) fn begin(world: &mut World, index: usize) -> bool {
     };
     let first = own.command(first);
     own.process.on_event(first);
-    own.process.turn(now, TURN_INPUTS_MAX, &mut unlimited);
+    own.turn(now);
     // As its shell: it subscribes once the target is durable and answered.
     own.process.begin_sync();
     let items = own.process.synced(|_| false);
@@ -162,6 +195,8 @@ pub(super) fn stopped(framework: &mut Framework) {
     if let Some(own) = framework.service.as_deref_mut() {
         let lucky = own.rng.below(4) as usize;
         own.process.crash(lucky);
+        own.visible = 0;
+        own.processed.clear();
     }
 }
 
@@ -231,7 +266,7 @@ pub(super) fn step(world: &mut World, index: usize, step: Step) {
     match step {
         Step::Turn { at } if own.process.wake == Some(at) => {
             own.process.wake = None;
-            own.process.turn(now, TURN_INPUTS_MAX, &mut unlimited);
+            own.turn(now);
         }
         Step::Turn { .. } => return,
         Step::Synced => {
@@ -270,7 +305,12 @@ fn is_killed(world: &mut World, index: usize) -> bool {
 
 /// False if the process died in between.
 fn perform_items(world: &mut World, index: usize, items: Vec<Item<Record, Effect>>) -> bool {
+    let id = world.frameworks[index].id().unwrap_or_default().to_owned();
     for item in items {
+        let known = service(world, index).map(Service::count_visible).unwrap_or_default();
+        for status in &known {
+            world.checks.observe(&Fact::ServiceKnows { id: &id, status });
+        }
         let Item::Effect(effect) = item else { continue };
         let life = world.frameworks[index].life;
         if is_killed(world, index) {
