@@ -297,16 +297,41 @@ fn is_agent_gone(status: &pb::TaskStatus) -> bool {
 fn is_repeated(status: &pb::TaskStatus) -> bool {
     let is_answer = status.reason == Some(Reason::REASON_RECONCILIATION);
     // Of tasks that the master does not know it names no executor; those of an agent that is gone nobody else reports. Only the
-    // agent's own statuses have a uuid: it reports a launch that it never received with the same reason.
+    // agent's own statuses have a uuid: it reports a launch that it never received with the same reason, and not again after a
+    // restart.
     is_answer
         && status.uuid.is_none()
         && life(status.state) == Life::Dead
         && status.executor_id.is_set()
-        && status.state != State::TASK_GONE_BY_OPERATOR
+        && !matches!(status.state, State::TASK_GONE_BY_OPERATOR | State::TASK_DROPPED)
 }
 
 /// Updates that say nothing new are not recorded again.
 fn is_same(old: &Status, new: &Status) -> bool {
     let new = Status { at_ns: old.at_ns, ..new.clone() };
     *old == new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_to_reconciliations_are_final_unless_the_agent_reports_the_task_itself() {
+        for (state, expected) in [
+            (State::TASK_FAILED, true),
+            (State::TASK_KILLED, true),
+            (State::TASK_RUNNING, false),
+            (State::TASK_UNREACHABLE, false),
+            (State::TASK_GONE_BY_OPERATOR, false),
+            (State::TASK_DROPPED, false),
+        ] {
+            let executor_id = pb::ExecutorID { value: "executor".into(), ..Default::default() }.into();
+            let reason = Some(Reason::REASON_RECONCILIATION);
+            let answer = pb::TaskStatus { state, reason, executor_id, ..Default::default() };
+            assert_eq!(is_repeated(&answer), expected, "{state:?}");
+            let reported = pb::TaskStatus { uuid: Some(Vec::from([1])), ..answer };
+            assert!(!is_repeated(&reported), "{state:?}");
+        }
+    }
 }
