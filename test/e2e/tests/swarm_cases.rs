@@ -518,7 +518,14 @@ fn networks_and_volumes(swarm: &Swarm) {
 
 fn strategies(swarm: &Swarm) {
     let on = "-e constraint:node!=node-2 busybox";
-    let nodes: BTreeSet<String> = (0..2).map(|_| place(swarm, on)).collect();
+    // Nodes are compared by what they offer: the resources of containers that were removed must be offered again.
+    let place_next = |_| {
+        wait_for("all memory to be offered or used", || {
+            (swarm.ok("info").matches("/ 1 GiB").count() == swarm.engines.len()).then_some(())
+        });
+        place(swarm, on)
+    };
+    let nodes: BTreeSet<String> = (0..2).map(place_next).collect();
     assert_eq!(nodes.len(), 2, "spread");
 }
 
