@@ -97,7 +97,7 @@ impl Access {
         decided.map(|_| ()).map_err(|rejection| HttpError::from(&rejection))
     }
 
-    /// The sender of a call about a container. On an agent that authenticates nobody, processes of this machine are known by
+    /// The sender of a call about a container. On an agent without authentication, processes of this machine are identified by
     /// their users, and the network is trusted.
     pub(crate) fn sender(&self, state: &State, request: &Request, call: &Call) -> Sender {
         let is_checked = !self.readwrite && needs_known_user(call);

@@ -24,9 +24,9 @@ pub enum Caller {
 /// The sender of a call, as far as the shell found out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sender {
-    /// None where nobody is authenticated.
+    /// None on an agent without authentication.
     pub principal: Option<Principal>,
-    /// Determined only where nobody is authenticated, for calls that need a known user.
+    /// Determined only without authentication, for calls that need a known user.
     pub peer: Option<Peer>,
 }
 

@@ -1,7 +1,7 @@
-//! Who may make which call to this agent: the objects of each call, put to the rules that an operator wrote.
+//! Authorization of calls to this agent: the objects of each call against the rules of the operator.
 //!
-//! Executors make calls about themselves and their own containers; what others may do is in the rules. An agent that
-//! authenticates nobody trusts the network, and knows processes of its machine by their users.
+//! Executors make calls about themselves and their own containers; the rules decide about others. An agent without
+//! authentication trusts the network, and identifies processes of its machine by their users.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -39,8 +39,8 @@ pub(crate) fn executor(state: &State, sender: &Sender, call: &executor::Call) ->
     }
 }
 
-/// A call about a container may be made by its own executor, and by whom the rules allow. On whose behalf it is decides
-/// which users a launch may use.
+/// A call about a container may be made by its own executor, and by principals that the rules allow. The returned caller
+/// decides which users a launch may have.
 pub fn authorize_operator(
     state: &State,
     authorizer: &Authorizer,
@@ -69,7 +69,7 @@ pub fn authorize_operator(
     Ok(caller)
 }
 
-/// Whether a call needs a known user if nobody is authenticated: it runs something, or ends or reaches what runs.
+/// Whether a call needs a known user on an agent without authentication: it launches, kills or attaches to a container.
 pub fn needs_known_user(call: &Call) -> bool {
     let waits = matches!(call.r#type, Some(Type::WAIT_CONTAINER | Type::WAIT_NESTED_CONTAINER));
     container_access(call).is_some() && !waits
@@ -102,7 +102,7 @@ fn caller_of(peer: Peer) -> Result<Caller, Rejection> {
         Peer::Executor => Ok(Caller::Executor),
         Peer::Other => Err(Rejection::new(
             Status::Forbidden,
-            "This agent authenticates nobody: calls about containers need root or the agent's user, or the user of \
+            "This agent has no authentication: calls about containers need root or the agent's user, or the user of \
              the executor around them",
         )),
     }

@@ -1,7 +1,7 @@
 //! Between the machine and the master: events become inputs, effects become calls.
 //!
 //! Calls go out one after the other in the order of the effects. A call that did not get through is not repeated: the
-//! scheduler is told, and reconciles every task and operation that is not terminal, as after a subscription.
+//! scheduler is notified, and reconciles every task and operation that is not terminal, as after a subscription.
 
 use std::sync::Arc;
 
