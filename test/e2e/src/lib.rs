@@ -25,7 +25,7 @@ mod volume_driver;
 mod web;
 mod wire;
 
-pub use browser::visit;
+pub use browser::Browser;
 pub use buttervolume::Buttervolume;
 pub use certificates::Certificates;
 pub use cluster::{Cluster, Program, binary};

@@ -1,13 +1,11 @@
 //! Pages of other sites, in a real browser: none of them changes or reads anything of a cluster.
 
 use serde_json::json;
-use tepui_e2e::{Cluster, Scheduler, Web, visit};
+use tepui_e2e::{Browser, Cluster, Scheduler, Web};
 use tepui_facilities::{Facility, available};
 
 /// A name that resolves to loopback in the tests' browser only.
 const FOREIGN: &str = "evil.example";
-/// How often a browser may be caught between two pages.
-const SUBMITS_MAX: usize = 10;
 
 #[test]
 fn cross_site_requests_are_rejected() {
@@ -39,27 +37,20 @@ fn cross_site_requests_are_rejected() {
     );
     let foreign = Web::serve(&[("/form", 200, form.as_bytes()), ("/fetch", 200, fetches.as_bytes())]);
     let profile = cluster.folder().join("browser");
-
     let resolver = format!("--host-resolver-rules=MAP {FOREIGN} 127.0.0.1");
-    let visit = |url: &str| visit(&profile, url, &[&resolver]);
+    let mut browser = Browser::start(&profile, &[&resolver]);
     let site = format!("http://{FOREIGN}:{}", foreign.port);
-    // A browser that dumps a page during navigation prints that page, or nothing.
-    let submit = |url: &str| {
-        let left = |shown: &String| !shown.trim().is_empty() && !shown.contains("<form");
-        (0..SUBMITS_MAX).map(|_| visit(url)).find(left).expect("the form is submitted")
-    };
-    let shown = submit(&format!("{site}/form"));
-    assert!(shown.contains("Requests of other sites' pages are rejected"), "{shown}");
-    let shown = visit(&format!("{site}/fetch"));
-    assert!(shown.contains("fulfilled,fulfilled,fulfilled,fulfilled"), "{shown}");
+    let is_rejected = |shown: &str| shown.contains("Requests of other sites' pages are rejected");
+    browser.visit(&format!("{site}/form"), is_rejected);
+    let are_sent = |shown: &str| shown.contains("fulfilled,fulfilled,fulfilled,fulfilled");
+    let shown = browser.visit(&format!("{site}/fetch"), are_sent);
     assert!(!shown.contains("leaked"), "{shown}");
     // Another port of the same host is another site's page too.
-    let shown = submit(&foreign.url("/form"));
-    assert!(shown.contains("Requests of other sites' pages are rejected"), "{shown}");
+    browser.visit(&foreign.url("/form"), is_rejected);
     // A name that was made to resolve to the master.
     let port = master.rsplit(':').next().expect("a port");
-    let shown = visit(&format!("http://{FOREIGN}:{port}/state"));
-    assert!(shown.contains("is not a name of this program"), "{shown}");
+    let is_unknown = |shown: &str| shown.contains("is not a name of this program");
+    browser.visit(&format!("http://{FOREIGN}:{port}/state"), is_unknown);
 
     assert_eq!(http.get("/quota").json(), Some(json!({})), "no quota was set");
     assert_eq!(http.get("/logging/toggle").text(), "0\n");

@@ -1,15 +1,20 @@
 //! The web pages in a real browser, for a cluster in which a task has run.
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Limited, Scheduler, Sizes, binary, scalar, visit};
+use tepui_e2e::{Browser, Cluster, Limited, Scheduler, Sizes, binary, scalar};
 use tepui_facilities::{Facility, available};
 
-/// What stands on a page once its scripts have run.
-fn shown(profile: &Path, address: &str, page: &str) -> String {
-    visit(profile, &format!("http://{address}/{page}"), &[])
+/// Opens a page of the master and waits until all parts are on it.
+fn assert_shown(browser: &mut Browser, address: &str, page: &str, parts: &[&str]) -> String {
+    browser.visit(&format!("http://{address}/{page}"), |shown| parts.iter().all(|part| shown.contains(part)))
+}
+
+/// The same for parts of its text.
+fn assert_text(browser: &mut Browser, address: &str, page: &str, parts: &[&str]) {
+    let url = format!("http://{address}/{page}");
+    browser.visit(&url, |shown| parts.iter().all(|part| text(shown).contains(part)));
 }
 
 /// The text of a page: tags become spaces.
@@ -39,7 +44,7 @@ fn pages_show_a_task_and_its_log() {
     let framework_page = format!("#/framework/{}", framework_id.as_str().expect("a framework"));
     let agent = state["slaves"][0]["id"].as_str().expect("an agent");
     let agent_page = format!("#/agent/{agent}");
-    let profile = cluster.folder().join("browser");
+    let mut browser = Browser::start(&cluster.folder().join("browser"), &[]);
     for (page, parts) in [
         ("", &[task, "TASK_FINISHED", "Newest tasks"][..]),
         ("#/tasks", &[task, "TASK_FINISHED"]),
@@ -55,10 +60,7 @@ fn pages_show_a_task_and_its_log() {
         (&task_page, &[task, "stdout", "a &lt;b&gt;line&lt;/b&gt; of it"]),
         ("#/task/none/none", &["No such task"]),
     ] {
-        let shown = shown(&profile, &cluster.master.address, page);
-        for part in parts {
-            assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
-        }
+        assert_shown(&mut browser, &cluster.master.address, page, parts);
     }
 }
 
@@ -73,7 +75,7 @@ fn page_explains_missing_offers_of_a_framework() {
     scheduler.call(json!({"type": "SUPPRESS"}));
     let decline = json!({"offer_ids": [offer["id"]], "filters": {"refuse_seconds": 0.0}});
     scheduler.call(json!({"type": "DECLINE", "decline": decline}));
-    let profile = cluster.folder().join("browser");
+    let mut browser = Browser::start(&cluster.folder().join("browser"), &[]);
     let id = &scheduler.framework_id;
     for (page, parts) in [
         (
@@ -86,10 +88,7 @@ fn page_explains_missing_offers_of_a_framework() {
             &["Role eng/&lt;b&gt;", id, "the framework requested no offers in this role"],
         ),
     ] {
-        let shown = shown(&profile, &cluster.master.address, &page);
-        for part in parts {
-            assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
-        }
+        assert_shown(&mut browser, &cluster.master.address, &page, parts);
     }
 }
 
@@ -110,11 +109,10 @@ fn special_characters_in_names_are_text_on_the_pages() {
     task["name"] = json!(WILD);
     scheduler.launch(&offer, &[task]);
     scheduler.reach("plain", "TASK_RUNNING");
-    let profile = cluster.folder().join("browser");
+    let mut browser = Browser::start(&cluster.folder().join("browser"), &[]);
     let id = &scheduler.framework_id;
     for page in ["#/frameworks".to_owned(), format!("#/framework/{id}"), format!("#/task/{id}/plain")] {
-        let shown = shown(&profile, &cluster.master.address, &page);
-        assert!(shown.contains(SHOWN), "the name is not on the page {page:?}:\n{shown}");
+        let shown = assert_shown(&mut browser, &cluster.master.address, &page, &[SHOWN]);
         assert!(!shown.contains("<b onclick"), "it is more than text on the page {page:?}:\n{shown}");
     }
 }
@@ -128,15 +126,11 @@ fn requests_and_limits_are_on_the_pages() {
     let sizes = Sizes::of((0.1, 64.0), Some(0.5), Some(f64::INFINITY));
     bench.launch("bursting", "sleep 1000", sizes, |_| ());
     bench.container("bursting");
-    let profile = bench.cluster.folder().join("browser");
+    let mut browser = Browser::start(&bench.cluster.folder().join("browser"), &[]);
     let address = &bench.cluster.master.address;
     let page = format!("#/task/{}/bursting", bench.scheduler.framework_id);
-    let table = shown(&profile, address, "#/tasks");
-    assert!(table.contains("0.1 to 0.5") && table.contains("64 MB to unlimited"), "{table}");
-    let facts = text(&shown(&profile, address, &page));
-    for part in ["CPUs 0.1 0.5", "Memory 64 MB unlimited"] {
-        assert!(facts.contains(part), "{part:?} is not on the page {page:?}:\n{facts}");
-    }
+    assert_shown(&mut browser, address, "#/tasks", &["0.1 to 0.5", "64 MB to unlimited"]);
+    assert_text(&mut browser, address, &page, &["CPUs 0.1 0.5", "Memory 64 MB unlimited"]);
 }
 
 #[test]
@@ -154,34 +148,35 @@ fn an_executor_shows_requests_limits_and_usage_of_its_tasks() {
     for (task, ..) in &tasks {
         bench.scheduler.reach(task, "TASK_RUNNING");
     }
-    let profile = bench.cluster.folder().join("browser");
+    let mut browser = Browser::start(&bench.cluster.folder().join("browser"), &[]);
     let address = &bench.cluster.master.address;
     let framework = &bench.scheduler.framework_id;
     let agent = bench.scheduler.agent_id["value"].as_str().expect("an agent").to_owned();
     let page = format!("#/executor/{framework}/{agent}/group");
-    let executor = text(&shown(&profile, address, &page));
-    for part in ["Executor group", "State active", "Type default (task groups)", "no limit"] {
-        assert!(executor.contains(part), "{part:?} is not on the page {page:?}:\n{executor}");
-    }
-    for (cpus, mem) in [
+    let parts = ["Executor group", "State active", "Type default (task groups)", "no limit"];
+    let rows = [
         ("bound TASK_RUNNING 0.1 0.5 ", "64 MB 128 MB"),
         ("free TASK_RUNNING 0.2 unlimited ", "32 MB unlimited"),
         ("plain TASK_RUNNING 0.3 not set ", "48 MB not set"),
-    ] {
-        // CPUs in use, a rate, and memory, as the task's own cgroup counts it, change all the time.
+    ];
+    // CPUs in use, a rate, and memory, as the task's own cgroup counts it, change all the time.
+    let has_usage = |executor: &str, cpus: &str, mem: &str| {
         let rest = executor.split_once(cpus).and_then(|(_, rest)| rest.split_once(' ')).map(|(_, rest)| rest);
         let used = rest.and_then(|rest| rest.strip_prefix(mem)).map(str::split_whitespace);
-        let unit = used.and_then(|mut used| used.nth(1));
-        assert!(unit.is_some_and(|unit| ["KB", "MB"].contains(&unit)), "{cpus:?} {mem:?}:\n{executor}");
-    }
+        used.and_then(|mut used| used.nth(1)).is_some_and(|unit| ["KB", "MB"].contains(&unit))
+    };
+    browser.visit(&format!("http://{address}/{page}"), |shown| {
+        let executor = text(shown);
+        parts.iter().all(|part| executor.contains(part))
+            && rows.iter().all(|(cpus, mem)| has_usage(&executor, cpus, mem))
+    });
     for (page, part) in [
         (format!("#/agent/{agent}"), "group default"),
         (format!("#/framework/{framework}"), "group default"),
         (format!("#/task/{framework}/bound"), "Executor group"),
         (format!("#/executor/{framework}/{agent}/none"), "No such executor"),
     ] {
-        let shown = text(&shown(&profile, address, &page));
-        assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+        assert_text(&mut browser, address, &page, &[part]);
     }
 }
 
@@ -197,16 +192,14 @@ fn reasons_and_messages_of_statuses_are_on_the_page_of_a_task() {
     task["command"]["uris"] = json!([{"value": "/nonexistent/<b>"}]);
     scheduler.launch(&offer, &[task]);
     scheduler.reach("unfetched", "TASK_FAILED");
-    let profile = cluster.folder().join("browser");
+    let mut browser = Browser::start(&cluster.folder().join("browser"), &[]);
     let page = format!("#/task/{}/unfetched", scheduler.framework_id);
-    let shown = text(&shown(&profile, &cluster.master.address, &page));
-    for part in [
+    let parts = [
         "Reason CONTAINER_LAUNCH_FAILED",
         "AGENT CONTAINER_LAUNCH_FAILED Failed to launch container",
         "/nonexistent/&lt;b&gt;",
-    ] {
-        assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
-    }
+    ];
+    assert_text(&mut browser, &cluster.master.address, &page, &parts);
 }
 
 #[test]
@@ -234,7 +227,7 @@ fn revocable_resources_are_on_the_pages() {
     scheduler.call(json!({"type": "SUPPRESS"}));
     scheduler.launch(&offer, &[task]);
     scheduler.reach("borrower", "TASK_RUNNING");
-    let profile = cluster.folder().join("browser");
+    let mut browser = Browser::start(&cluster.folder().join("browser"), &[]);
     let (framework, agent) = (&scheduler.framework_id, &scheduler.agent_id["value"]);
     for (page, part) in [
         (String::new(), "3 of 5 revocable in use"),
@@ -247,8 +240,7 @@ fn revocable_resources_are_on_the_pages() {
         ("#/roles".to_owned(), "3 cpus"),
         ("#/role/dev".to_owned(), "Borrows 3 cpus"),
     ] {
-        let shown = text(&shown(&profile, &cluster.master.address, &page));
-        assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+        assert_text(&mut browser, &cluster.master.address, &page, &[part]);
     }
 }
 
@@ -262,16 +254,13 @@ fn unreachable_agents_are_on_the_pages_and_in_lists() {
     let agent = scheduler.agent_id["value"].as_str().expect("an agent").to_owned();
     cluster.agents[0].kill();
     scheduler.reach("lonely", "TASK_UNREACHABLE");
-    let profile = cluster.folder().join("browser");
+    let mut browser = Browser::start(&cluster.folder().join("browser"), &[]);
     for (page, parts) in [
         ("#/agents".to_owned(), &["Unreachable agents", agent.as_str()][..]),
         (format!("#/agent/{agent}"), &["State unreachable", "lonely"]),
         (format!("#/task/{}/lonely", scheduler.framework_id), &["Agent is unreachable", "is not registered"]),
     ] {
-        let shown = text(&shown(&profile, &cluster.master.address, &page));
-        for part in parts {
-            assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
-        }
+        assert_text(&mut browser, &cluster.master.address, &page, parts);
     }
     for (command, part) in [
         ("agents", "unreachable"),
