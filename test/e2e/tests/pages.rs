@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Browser, Cluster, Limited, Scheduler, Sizes, binary, scalar};
+use tepui_e2e::{Browser, Cluster, Limited, Scheduler, Sizes, binary, scalar, wait_for};
 use tepui_facilities::{Facility, available};
 
 /// Opens a page of the master and waits until all parts are on it.
@@ -36,7 +36,11 @@ fn pages_show_a_task_and_its_log() {
         .output()
         .expect("the binary starts");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let state = cluster.http().get("/state").json().expect("JSON");
+    // The answer to TEARDOWN does not wait for the removal.
+    let state = wait_for("a completed framework", || {
+        let state = cluster.http().get("/state").json()?;
+        state["completed_frameworks"][0].is_object().then_some(state)
+    });
     let framework = &state["completed_frameworks"][0];
     let (framework_id, task) = (&framework["id"], &framework["completed_tasks"][0]["id"]);
     let task = task.as_str().expect("a task");
