@@ -1,16 +1,20 @@
 //! Pods that fit no agent of the cluster, whoever uses it: told at once, before any offer.
+//!
+//! An agent without tasks is evaluated as if all of it were offered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tepui_placement::Kind;
-use tepui_resources::{Name, Quantities, Resource, Scalar};
+use tepui_resources::{Resource, Resources};
+use tepui_types::OfferId;
 
-use super::need::{NeedKind, needs};
+use super::evaluate::{Ask, Held, evaluate};
+use super::need::{Need, needs};
 use super::obstacle::{Obstacle, Wait, phrase};
+use super::session::pod_role;
 use super::site::Site;
 use super::{AgentFacts, Scheduler};
-use crate::spec::{PodSpec, VolumeKind};
+use crate::spec::PodSpec;
 
 impl Scheduler {
     /// Compares the pods of the target with the agents. Without knowledge of agents nothing is said.
@@ -31,10 +35,10 @@ impl Scheduler {
 
     /// Why none of the agents can ever take a pod of the type.
     fn fits_no_agent(&self, pod: &PodSpec) -> Option<Wait> {
-        let amounts = amounts(pod, self);
+        let needs = needs(pod, &self.config.executor);
         let mut wait = Wait::default();
         for facts in self.agents.values() {
-            let obstacles = self.total_obstacles(pod, &amounts, facts);
+            let obstacles = self.total_obstacles(pod, &needs, facts);
             if obstacles.is_empty() {
                 return None;
             }
@@ -43,7 +47,30 @@ impl Scheduler {
         Some(wait)
     }
 
-    fn total_obstacles(&self, pod: &PodSpec, amounts: &Quantities, facts: &AgentFacts) -> Vec<Obstacle> {
+    fn total_obstacles(&self, pod: &PodSpec, needs: &[Need], facts: &AgentFacts) -> Vec<Obstacle> {
+        let held = self.hold_total(pod, facts);
+        let rule = self.rules.check_fixed(&pod.name, &held.site);
+        let mut obstacles: Vec<Obstacle> = rule.err().map(Obstacle::Excluded).into_iter().collect();
+        // Deactivation may end; a missing isolator or driver does not by itself.
+        let fixed = self.facts_obstacles(pod, &facts.id);
+        obstacles.extend(fixed.into_iter().filter(|own| *own != Obstacle::Deactivated));
+        if let Some(identity) = self.identity(&held.role, &pod.pre_reserved_role) {
+            let ask = Ask { needs, owners: &BTreeSet::new(), pod: None, identity: &identity };
+            obstacles.extend(evaluate(&ask, &[&held], &mut String::new).err().unwrap_or_default());
+        }
+        obstacles
+    }
+
+    /// All of an agent as one offer: dynamic reservations and their volumes may be gone one day.
+    fn hold_total(&self, pod: &PodSpec, facts: &AgentFacts) -> Held {
+        let role = pod_role(&self.config, &pod.pre_reserved_role);
+        let offered = |resource: &Resource| {
+            let mut resource = resource.clone().without_volume().with_allocation(Some(role.as_str().into()));
+            while resource.is_dynamically_reserved() {
+                resource = resource.pop_reservation();
+            }
+            resource
+        };
         let site = Site {
             agent: facts.id.clone(),
             hostname: facts.hostname.clone(),
@@ -51,35 +78,7 @@ impl Scheduler {
             zone: facts.zone.clone(),
             attributes: facts.attributes.clone(),
         };
-        let mut obstacles: Vec<Obstacle> =
-            self.rules.check_fixed(&pod.name, &site).err().map(Obstacle::Excluded).into_iter().collect();
-        // Deactivation may end; a missing isolator or driver does not by itself.
-        let fixed = self.facts_obstacles(pod, &facts.id);
-        obstacles.extend(fixed.into_iter().filter(|own| *own != Obstacle::Deactivated));
-        let plain = facts.total.filter(|resource: &Resource| resource.disk().is_none());
-        let total = plain.quantities_of(|resource| Kind::of(resource) == Kind::Regular);
-        for (name, requested) in amounts.iter() {
-            let offered = total.get(name);
-            if offered < requested {
-                obstacles.push(Obstacle::Short { name: name.to_string(), requested, offered });
-            }
-        }
-        obstacles
+        let resources: Resources = facts.total.iter().map(offered).collect();
+        Held { id: OfferId::new("total"), site, resources, executors: Vec::new(), role, number: 0 }
     }
-}
-
-/// All scalars of a pod; whole disks are not counted.
-fn amounts(pod: &PodSpec, scheduler: &Scheduler) -> Quantities {
-    let mut sum = Quantities::new();
-    for need in needs(pod, &scheduler.config.executor) {
-        let (name, amount) = match need.kind {
-            NeedKind::Scalar { name, amount } => (name, amount),
-            NeedKind::Volume { size, kind: VolumeKind::Root, .. } => (Name::Disk, size),
-            NeedKind::Volume { kind: VolumeKind::Mount { .. }, .. } | NeedKind::Port { .. } => {
-                (Name::Disk, Scalar::ZERO)
-            }
-        };
-        sum.increase(&name, amount);
-    }
-    sum
 }

@@ -411,6 +411,78 @@ fn a_pod_that_fits_no_agent_is_reported_at_once() {
     );
 }
 
+const PORT_AND_DISK: &str = "
+name: svc
+pods:
+  node:
+    count: 2
+    tasks:
+      main:
+        goal: RUNNING
+        cmd: main
+        cpus: 1
+        memory: 100
+        ports: {web: {port: 80}, admin: {port: 0, ranges: [{begin: 9000, end: 9100}]}}
+        volume: {path: data, type: MOUNT, size: 500}
+";
+
+#[test]
+fn a_pod_fits_an_agent_by_ports_disks_and_roles_whoever_uses_them() {
+    check(
+        &[("wide", PORT_AND_DISK)],
+        r#"
+        agent A1 cpus:4;mem:400;disk:1000;ports:[80-80,9000-9000]
+        agent A2 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":9000,"end":9000}]}}]
+        agent A3 [{"name":"cpus","type":"SCALAR","scalar":{"value":4},"role":"web"},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":80,"end":80},{"begin":9000,"end":9000}]}}]
+        target wide
+        subscribe
+        agents
+        show plan deploy
+        agent A4 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":80,"end":80},{"begin":9000,"end":9000}]}}]
+        agents
+        offers A4
+        run all
+        agents
+        offers A4
+        show plan deploy
+        "#,
+        expect![[r#"
+            > agent A1 cpus:4;mem:400;disk:1000;ports:[80-80,9000-9000]
+            > agent A2 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":9000,"end":9000}]}}]
+            > agent A3 [{"name":"cpus","type":"SCALAR","scalar":{"value":4},"role":"web"},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":80,"end":80},{"begin":9000,"end":9000}]}}]
+            > target wide
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > agents
+            > show plan deploy
+            deploy (serial strategy) (PENDING)
+              node (serial strategy) (PENDING)
+                node-0:[main] (PENDING) fits no agent of the cluster; 3 agents: 1 lack a MOUNT disk of 500 MB for data, 1 lack cpus 1.1, 1 lack port 80
+                node-1:[main] (PENDING) fits no agent of the cluster; 3 agents: 1 lack a MOUNT disk of 500 MB for data, 1 lack cpus 1.1, 1 lack port 80
+            > agent A4 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":80,"end":80},{"begin":9000,"end":9000}]}}]
+            > agents
+            > offers A4
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A4
+                RESERVE disk:800@#2 cpus:0.1@#3 mem:32@#4 disk:256@#5 cpus:1@#6 mem:100@#7 ports:[80-80]@#8 ports:[9000-9000]@#9
+                CREATE disk[data]:800@#2
+                LAUNCH_GROUP svc__node-0-main__#10 with disk[data]:800@#2 cpus:1@#6 mem:100@#7 ports:[80-80]@#8 ports:[9000-9000]@#9 in svc__node__#11 with cpus:0.1@#3 mem:32@#4 disk:256@#5
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > agents
+            > offers A4
+            > show plan deploy
+            deploy (serial strategy) (IN_PROGRESS)
+              node (serial strategy) (IN_PROGRESS)
+                node-0:[main] (COMPLETE)
+                node-1:[main] (PREPARED) 1 agent: 1 lack a MOUNT disk of 500 MB for data, port 80
+        "#]],
+    );
+}
+
 const DISKS: &str = "
 name: svc
 pods:
