@@ -109,6 +109,8 @@ pub struct Scheduler {
     /// Delays from the records have been set against the clock.
     is_restored: bool,
     is_finished: bool,
+    /// TEARDOWN was sent and is not answered.
+    is_deregistering: bool,
     /// Roles or capabilities are not those of the start.
     is_framework_changed: bool,
     /// Something came that steps may depend on.
@@ -212,6 +214,7 @@ impl Scheduler {
             last_revive: None,
             is_restored: false,
             is_finished: false,
+            is_deregistering: false,
             is_framework_changed: false,
             is_dirty: true,
             changed: true,
@@ -262,6 +265,7 @@ impl Fsm for Scheduler {
             Input::OperationUpdate(status) => self.on_operation(&status, out),
             Input::AgentFailed(agent) => self.on_agent_failed(&agent, out),
             Input::Failed(message) => self.on_failed(message, out),
+            Input::Deregistered => self.finish(out),
             Input::Agents(agents) => self.on_agents(agents),
             Input::Command { request, command } => {
                 let answer = self.on_command(now, command, out);

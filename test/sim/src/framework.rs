@@ -435,6 +435,7 @@ pub(crate) fn on_event(world: &mut World, index: usize, life: u32, conn: ConnId,
             if let Some(call) = framework.pending_calls.remove(&exchange) {
                 framework.session.remember(&call);
                 plan_wake(world, index);
+                service::answered(world, index, &call);
             }
         }
         Message::SchedulerCall { .. }

@@ -9,6 +9,7 @@ use tepui_client::Fault;
 use tepui_client::scheduler::{Caller, Event, Scheduler, calls};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::scheduler::Call;
+use tepui_proto::mesos::v1::scheduler::call::Type;
 use tepui_service::scheduler::{Accept, Effect, Input, View};
 use tepui_types::{AgentId, OfferId};
 use tokio::sync::{mpsc, watch};
@@ -112,9 +113,14 @@ pub(crate) async fn send_calls(
                 let kind = call.r#type;
                 let offers = call.decline.offer_ids.iter().map(OfferId::from).collect();
                 debug!(call = ?kind, "call");
-                if let Err(error) = caller.call(*call).await {
-                    warn!(call = ?kind, %error, "call failed");
-                    on_lost_call(&inputs, offers, &error).await;
+                match caller.call(*call).await {
+                    // A machine that has ended needs no input.
+                    Ok(()) if kind == Some(Type::TEARDOWN) => drop(inputs.send(Input::Deregistered).await),
+                    Ok(()) => (),
+                    Err(error) => {
+                        warn!(call = ?kind, %error, "call failed");
+                        on_lost_call(&inputs, offers, &error).await;
+                    }
                 }
             }
             MasterCall::Accept(accept) => {

@@ -42,7 +42,7 @@ pub enum Effect {
         answer: Answer,
     },
     Publish(Arc<View>),
-    /// TEARDOWN of the framework, at the end of an uninstallation. `Finished` follows.
+    /// TEARDOWN of the framework, at the end of an uninstallation. `Input::Deregistered` follows if the master carried it out.
     Teardown,
     /// The service is uninstalled and all records are deleted. The shell may keep serving the last view.
     Finished,

@@ -33,6 +33,8 @@ pub enum Input {
     AgentFailed(AgentId),
     /// ERROR of the master: the session is over.
     Failed(String),
+    /// The master carried out TEARDOWN.
+    Deregistered,
     /// All agents of the cluster, as the operator API lists them. Optional: without it no step is called unplaceable.
     Agents(Vec<AgentFacts>),
     Command {

@@ -15,6 +15,8 @@ pub(super) const RECOVERY: &str = "recovery";
 pub(super) const LAST_UPDATE: &str = "last-completed-update-type";
 /// Property: the service is being removed.
 pub(super) const UNINSTALLING: &str = "uninstalling";
+/// Property: nothing is left on the cluster but the framework, and TEARDOWN may have removed that as well.
+pub(super) const DEREGISTERING: &str = "deregistering";
 /// Property: the configuration of the files that an uploaded spec replaced.
 pub(super) const UPLOADED_OVER: &str = "uploaded-over";
 /// Property: roles of the framework besides that of the service, one for each line. None is removed: what removed pods

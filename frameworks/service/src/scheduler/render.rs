@@ -98,6 +98,11 @@ impl View {
             Work::Unreserve { resource, .. } if status != Status::Complete => {
                 Some(self.release_message(resource))
             }
+            Work::Deregister { .. }
+                if status != Status::Complete && self.properties.contains_key(plans::DEREGISTERING) =>
+            {
+                Some("waits for the master to remove the framework".to_owned())
+            }
             Work::KillTask { .. }
             | Work::Unreserve { .. }
             | Work::EraseTask { .. }

@@ -123,6 +123,7 @@ impl Scheduler {
     pub(super) fn repeat_calls(&mut self, now: Now, out: &mut Out) {
         // First, so that an ACCEPT that still arrives launches nothing that is answered as unknown.
         let offers = core::mem::take(&mut self.undeclined);
+        self.is_deregistering = false;
         self.decline(offers, self.config.timing.refuse_unfit, out);
         self.state.suppressed = false;
         self.is_revive_due = true;
@@ -170,6 +171,7 @@ impl Scheduler {
 
     pub(super) fn on_disconnected(&mut self) {
         self.state.connected = false;
+        self.is_deregistering = false;
         self.changed = true;
         self.undeclined.clear();
         self.timers.clear(&Timer::CallsLost);
@@ -240,11 +242,9 @@ impl Scheduler {
         }
     }
 
-    /// The master ended the session. After an uninstallation it may have removed the framework before we recorded so.
+    /// The master ended the session. At the end of an uninstallation it has removed the framework, and the answer was lost.
     pub(super) fn on_failed(&mut self, message: String, out: &mut Out) {
-        let is_empty =
-            self.state.tasks.is_empty() && self.state.pods.is_empty() && self.state.garbage.is_empty();
-        if self.state.uninstalling && is_empty {
+        if self.state.properties.contains_key(plans::DEREGISTERING) {
             return self.finish(out);
         }
         out.effect(Effect::Stop(format!(

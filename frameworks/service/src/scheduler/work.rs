@@ -57,11 +57,8 @@ impl Scheduler {
             }
             Work::EraseTask { task, .. } => self.erase(&task, out),
             Work::Deregister { .. } => {
-                if self.state.connected {
-                    out.effect(Effect::Teardown);
-                    self.finish(out);
-                }
-                self.is_finished
+                self.deregister(out);
+                false
             }
         };
         if is_complete {
@@ -153,6 +150,18 @@ impl Scheduler {
             let value = Some(b"DEPLOY".as_slice().into());
             self.apply(Record::Property(plans::LAST_UPDATE.to_owned(), value), out);
         }
+    }
+
+    /// Sends TEARDOWN, once for each subscription. Records stay until the master has answered.
+    fn deregister(&mut self, out: &mut Out) {
+        if !self.state.connected || core::mem::replace(&mut self.is_deregistering, true) {
+            return;
+        }
+        if !self.state.properties.contains_key(plans::DEREGISTERING) {
+            let value = Some(b"true".as_slice().into());
+            self.apply(Record::Property(plans::DEREGISTERING.to_owned(), value), out);
+        }
+        out.effect(Effect::Teardown);
     }
 
     /// The end of an uninstallation: nothing is left, on the cluster and in the records.

@@ -398,6 +398,13 @@ fn deliver(world: &mut World, index: usize, call: Call) -> bool {
     is_sent
 }
 
+/// The master carried out a call.
+pub(super) fn answered(world: &mut World, index: usize, call: &Call) {
+    if call.r#type == Some(call::Type::TEARDOWN) {
+        feed(world, index, Input::Deregistered);
+    }
+}
+
 /// The connection broke before the calls were answered.
 pub(super) fn calls_lost(world: &mut World, index: usize, calls: &[Call]) {
     if !calls.is_empty() {

@@ -151,6 +151,11 @@ impl World {
             }
             "plan" => self.plan_command(rest),
             "uninstall" => self.command(Command::Uninstall),
+            // The answer to TEARDOWN is lost.
+            "uninstall-unanswered" => {
+                self.command(Command::Uninstall);
+                self.cluster.events.clear();
+            }
             state => self.task_state(state, rest),
         }
         self.pump();
@@ -347,7 +352,10 @@ impl World {
                 self.write("revive".to_owned());
             }
             Effect::Reply { answer, .. } => self.write(format!("reply {answer}")),
-            Effect::Teardown => self.write("teardown".to_owned()),
+            Effect::Teardown => {
+                self.write("teardown".to_owned());
+                self.cluster.events.push_back(Input::Deregistered);
+            }
             Effect::Finished => {
                 self.is_finished = true;
                 self.write("finished".to_owned());

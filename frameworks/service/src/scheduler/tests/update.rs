@@ -648,8 +648,9 @@ fn uninstall_kills_tasks_and_releases_all_reservations() {
             record -garbage/#18
             record -garbage/#13
             record -garbage/#14
+            record +property/deregistering
             teardown
-            record -status/a-0-main -override/a-0-main -task/a-0-main -status/a-0-side -override/a-0-side -task/a-0-side -status/a-1-main -override/a-1-main -task/a-1-main -status/a-1-side -override/a-1-side -task/a-1-side -configuration/#1 -property/uninstalling -service -framework -target
+            record -status/a-0-main -override/a-0-main -task/a-0-main -status/a-0-side -override/a-0-side -task/a-0-side -status/a-1-main -override/a-1-main -task/a-1-main -status/a-1-side -override/a-1-side -task/a-1-side -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
             finished
             > show reservations
             > show plan deploy
@@ -676,6 +677,83 @@ fn uninstall_kills_tasks_and_releases_all_reservations() {
                 deregister (COMPLETE)
             > pod-restart a-0
             reply invalid: the service is uninstalled
+        "#]],
+    );
+}
+
+#[test]
+fn teardown_is_repeated_until_the_master_has_answered() {
+    check(
+        &[("base", BASE)],
+        "
+        agent A1 cpus:8;mem:4096;disk:10000
+        target base
+        subscribe
+        uninstall-unanswered
+        show plan deploy
+        disconnect
+        subscribe-unanswered
+        restart
+        subscribe-unanswered
+        calls-lost
+        wait 10
+        ",
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target base
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > uninstall-unanswered
+            record +property/uninstalling
+            reply done
+            record +property/deregistering
+            teardown
+            > show plan deploy
+            deploy (dependency strategy) (IN_PROGRESS)
+              kill-tasks (parallel strategy) (COMPLETE)
+              deregister-service (serial strategy) (PENDING)
+                deregister (PENDING) waits for the master to remove the framework
+            > disconnect
+            > subscribe-unanswered
+            teardown
+            > restart
+            > subscribe-unanswered
+            teardown
+            > calls-lost
+            > wait 10
+            teardown
+            record -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
+            finished
+        "#]],
+    );
+    check(
+        &[("base", BASE)],
+        "
+        agent A1 cpus:8;mem:4096;disk:10000
+        target base
+        subscribe
+        uninstall-unanswered
+        restart
+        error Framework has been removed
+        ",
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target base
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > uninstall-unanswered
+            record +property/uninstalling
+            reply done
+            record +property/deregistering
+            teardown
+            > restart
+            > error Framework has been removed
+            record -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
+            finished
         "#]],
     );
 }
