@@ -56,7 +56,7 @@ fn files_that_cannot_be_read_are_named() {
 #[test]
 fn options_are_rendered_into_the_spec_and_described() {
     let directory = tempfile::tempdir().expect("a directory");
-    let spec = "name: db\npods:\n  node:\n    count: 1\n    external-volumes:\n      data: {type: DOCKER, driver: PWX, container-path: data, volume-name: '{{EXTERNAL_VOLUME_NAME}}', volume-sharing: '{{EXTERNAL_VOLUME_SHARING}}'}\n    tasks:\n      server: {goal: RUNNING, cmd: ./run, cpus: 1}\n";
+    let spec = "name: db\npods:\n  node:\n    count: 1\n    external-volumes:\n      data: {type: DOCKER, driver: PWX, size: 1024, container-path: data, volume-name: '{{EXTERNAL_VOLUME_NAME}}', volume-sharing: '{{EXTERNAL_VOLUME_SHARING}}'}\n    tasks:\n      server: {goal: RUNNING, cmd: ./run, cpus: 1}\n";
     fs::write(directory.path().join("svc.yml"), spec).expect("written");
     let options = r#"{"external-volumes": {"volume_name": "mine", "pod-replacement-failure-policy": {"enable-automatic-pod-replacement": true}}}"#;
     fs::write(directory.path().join("options.json"), options).expect("written");

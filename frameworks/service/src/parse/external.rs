@@ -13,6 +13,37 @@ const SHARINGS: &[(&str, Sharing)] =
 /// Keys of volumes in the Portworx fork of the SDK.
 const FORK_KEYS: [&str; 3] = ["docker_volume_driver", "docker_volume_name", "docker_driver_options"];
 
+type OptionRule = (&'static str, &'static str, &'static str, fn(&str) -> bool);
+
+/// Options whose values a driver is known to reject: plugin, option, expected value. All others are up to the driver.
+const OPTIONS: &[OptionRule] = &[
+    (PORTWORX_PLUGIN, "size", "a size in GB, as 10 or 10G,", is_size),
+    (PORTWORX_PLUGIN, "repl", "1, 2 or 3", |value| ["1", "2", "3"].contains(&value)),
+    (PORTWORX_PLUGIN, "shared", "true or false", is_boolean),
+    (PORTWORX_PLUGIN, "sharedv4", "true or false", is_boolean),
+    (PORTWORX_PLUGIN, "secure", "true or false", is_boolean),
+    (PORTWORX_PLUGIN, "io_priority", "high, medium or low", is_priority),
+    (PORTWORX_PLUGIN, "priority_io", "high, medium or low", is_priority),
+    (REXRAY_PLUGIN, "size", "a whole number of GB", is_count),
+    (REXRAY_PLUGIN, "IOPS", "a whole number", is_count),
+];
+
+fn is_count(value: &str) -> bool {
+    value.parse::<u64>().is_ok_and(|count| count > 0)
+}
+
+fn is_size(value: &str) -> bool {
+    is_count(value.trim_end_matches(|c: char| c.is_ascii_alphabetic()))
+}
+
+fn is_boolean(value: &str) -> bool {
+    ["true", "false"].contains(&value)
+}
+
+fn is_priority(value: &str) -> bool {
+    ["high", "medium", "low"].iter().any(|own| own.eq_ignore_ascii_case(value))
+}
+
 pub fn volume(
     reader: &mut Reader,
     service: &str,
@@ -23,6 +54,7 @@ pub fn volume(
     let mut members = reader.members(field)?;
     let kind =
         reader.required(&mut members, "type", |reader, field| reader.choice(field, &[("DOCKER", ())], false));
+    let is_proposed = members.names().any(|name| name == "driver");
     let plugin = plugin(reader, &mut members);
     let container_path = reader.required(&mut members, "container-path", container_path);
     let options = reader.optional(&mut members, "driver-options", driver_options).unwrap_or_default();
@@ -35,8 +67,19 @@ pub fn volume(
     });
     reader.reject_unknown(&members);
     let plugin = plugin?;
-    if let Some(field) = &size_field {
-        check_size(reader, &plugin, &options, field);
+    match &size_field {
+        Some(field) => check_size(reader, &plugin, &options, field),
+        // The SDK shipped without the key, next to `driver-name`.
+        None if is_proposed && size_is_in_gb(&plugin) && !options.contains_key("size") => {
+            reader.error(members.at, &members.path, "`size` is required (MB)");
+        }
+        None => (),
+    }
+    for (_, key, expected, is_valid) in OPTIONS.iter().filter(|(own, ..)| *own == plugin) {
+        if let Some(value) = options.get(*key).filter(|value| !is_valid(value)) {
+            let message = format!("option `{key}={value}` is not allowed; {expected} is expected");
+            reader.error(members.at, &format!("{}.driver-options", members.path), message);
+        }
     }
     let volume = ExternalVolume {
         key: key.to_owned(),
@@ -85,10 +128,13 @@ fn container_path(reader: &mut Reader, field: &Field<'_>) -> Option<String> {
     Some(path)
 }
 
+fn is_volume_name(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c))
+}
+
 fn volume_name(reader: &mut Reader, field: &Field<'_>) -> Option<String> {
     let name = reader.text_or_absent(field)?;
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-    if !name.chars().all(allowed) {
+    if !is_volume_name(&name) {
         let message = format!(
             "{name:?} is not allowed; letters, digits, `.`, `_`, `-` and `/` are expected, and options in `driver-options`"
         );
@@ -179,7 +225,13 @@ fn resolve_sharing(
 
 /// Two exclusive volumes of one driver may not get one name, which pods of two types with one `volume-name` would.
 fn claim_name(reader: &mut Reader, volume: &ExternalVolume, service: &str, pod: &str, field: &Field<'_>) {
-    let name = format!("{}:{}", volume.plugin, volume.base_name(service, pod));
+    let base = volume.base_name(service, pod);
+    if volume.volume_name.is_none() && !is_volume_name(&base) {
+        let message =
+            format!("drivers may reject the name {base:?}, made of service and pod; give `volume-name`");
+        reader.wrong(field, message);
+    }
+    let name = format!("{}:{base}", volume.plugin);
     match volume.sharing {
         Sharing::PodExclusive => reader.claim("external volume", &name, &field.path, field),
         Sharing::PodShared => reader.claim("external volume", &name, "shared", field),
@@ -208,7 +260,7 @@ pub fn show_new_form(reader: &mut Reader, field: &Field<'_>, members: &mut Membe
         given("docker_volume_driver").map(|name| if name == PORTWORX_PLUGIN { "PWX" } else { name }),
         "PWX",
     );
-    line("size", given("size"), "");
+    line("size", given("size"), "SIZE");
     line("container-path", given("path"), "PATH");
     line("driver-options", given("docker_driver_options"), "");
     line("volume-name", given("docker_volume_name"), "");

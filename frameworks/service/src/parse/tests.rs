@@ -306,6 +306,7 @@ fn external_volumes_have_the_proposed_and_the_shipped_form() {
 #[test]
 fn external_volumes_with_bad_values_are_rejected() {
     let base = "type: DOCKER, driver: PWX, container-path: data";
+    let sized = "type: DOCKER, driver: PWX, size: 10, container-path: data";
     let cases = [
         ("type: CSI, driver: PWX, container-path: data".to_owned(), ".type", "one of DOCKER"),
         ("type: DOCKER, container-path: data".to_owned(), "", "`driver` is required"),
@@ -316,28 +317,45 @@ fn external_volumes_with_bad_values_are_rejected() {
             ".size",
             "unit of driver \"btrfs\"",
         ),
-        (format!("{base}, driver-name: pxd"), ".driver-name", "exclude each other"),
+        (format!("{sized}, driver-name: pxd"), ".driver-name", "exclude each other"),
         (format!("{base}, size: 0"), ".size", "(MB)"),
         (format!("{base}, size: 10, driver-options: size=1"), ".size", "`driver-options` too"),
-        (format!("{base}, driver-options: 'a'"), ".driver-options", "option \"a\" is not allowed"),
-        (format!("{base}, driver-options: ';a=b'"), ".driver-options", "option \"\" is not allowed"),
-        (format!("{base}, driver-options: 'a=b;;c=d'"), ".driver-options", "option \"\" is not allowed"),
-        (format!("{base}, driver-options: 'a='"), ".driver-options", "has no value"),
-        (format!("{base}, driver-options: 'a=b;a=c'"), ".driver-options", "given twice"),
-        (format!("{base}, driver-options: 'name=x'"), ".driver-options", "give `volume-name`"),
-        (format!("{base}, volume-name: 'size=1,name=x'"), ".volume-name", "options in `driver-options`"),
-        (format!("{base}, volume-name: a__b"), ".volume-name", "stands for a slash"),
-        (format!("{base}, volume-mode: XX"), ".volume-mode", "one of RW, RO"),
-        (format!("{base}, volume-sharing: ALL"), ".volume-sharing", "POD_EXCLUSIVE, POD_SHARED"),
-        (format!("{base}, volume-sharing: POD_EXCLUSIVE, driver-options: shared=true"), "", "contradicts"),
-        (format!("{base}, sharing: x"), ".sharing", "unknown key"),
+        (format!("{sized}, driver-options: 'a'"), ".driver-options", "option \"a\" is not allowed"),
+        (format!("{sized}, driver-options: ';a=b'"), ".driver-options", "option \"\" is not allowed"),
+        (format!("{sized}, driver-options: 'a=b;;c=d'"), ".driver-options", "option \"\" is not allowed"),
+        (format!("{sized}, driver-options: 'a='"), ".driver-options", "has no value"),
+        (format!("{sized}, driver-options: 'a=b;a=c'"), ".driver-options", "given twice"),
+        (format!("{sized}, driver-options: 'name=x'"), ".driver-options", "give `volume-name`"),
+        (format!("{sized}, volume-name: 'size=1,name=x'"), ".volume-name", "options in `driver-options`"),
+        (format!("{sized}, volume-name: a__b"), ".volume-name", "stands for a slash"),
+        (format!("{sized}, volume-mode: XX"), ".volume-mode", "one of RW, RO"),
+        (format!("{sized}, volume-sharing: ALL"), ".volume-sharing", "POD_EXCLUSIVE, POD_SHARED"),
+        (format!("{sized}, volume-sharing: POD_EXCLUSIVE, driver-options: shared=true"), "", "contradicts"),
+        (format!("{sized}, sharing: x"), ".sharing", "unknown key"),
+        (base.to_owned(), "", "`size` is required"),
+        (
+            format!("{base}, driver-options: size=ten"),
+            ".driver-options",
+            "`size=ten` is not allowed; a size in GB",
+        ),
+        (format!("{sized}, driver-options: repl=4"), ".driver-options", "1, 2 or 3 is expected"),
+        (format!("{sized}, driver-options: shared=yes"), ".driver-options", "true or false is expected"),
+        (format!("{sized}, driver-options: io_priority=fast"), ".driver-options", "high, medium or low"),
+        (
+            "type: DOCKER, driver-name: rexray, container-path: d, driver-options: size=10G".to_owned(),
+            ".driver-options",
+            "a whole number of GB is expected",
+        ),
     ];
     for (volume, path, message) in cases {
         let spec = with("", &format!("external-volumes: {{v: {{{volume}}}}}"), "");
         rejects(&spec, &format!("pods.node.external-volumes.v{path}"), message);
     }
-    let twice = format!("external-volumes: {{v: {{{base}, volume-name: x}}, w: {{{base}, volume-name: x}}}}");
+    let twice =
+        format!("external-volumes: {{v: {{{sized}, volume-name: x}}, w: {{{sized}, volume-name: x}}}}");
     rejects(&with("", &twice, ""), "pods.node.external-volumes.w", "duplicate external volume \"pxd:x\"");
+    let odd = with("", &format!("external-volumes: {{v: {{{sized}}}}}"), "").replace("name: db", "name: d@b");
+    rejects(&odd, "pods.node.external-volumes.v", "the name \"d@b-node\"");
 }
 
 #[test]
