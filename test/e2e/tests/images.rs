@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Scheduler, TerminalSession, binary, scalar, wait_for};
+use tepui_e2e::{Cluster, Scheduler, TerminalSession, binary, save_image, scalar, wait_for};
 use tepui_facilities::{Facility, available};
 
 const ISOLATION: &str = "--isolation=filesystem/linux,namespaces/pid,docker/runtime";
@@ -21,7 +21,7 @@ fn cluster_with(more: &[&str]) -> Option<Cluster> {
     }
     let mut cluster = Cluster::without_agents(&[]);
     let images = cluster.folder().join("images");
-    save_image(&images, "/bin/busybox");
+    save_image(&images, "app", &image_config());
     let registry = format!("--docker_registry={}", images.display());
     let flags = ["--launcher=linux", ISOLATION, "--image_providers=docker", &registry];
     cluster.add_agent(&[&flags, more].concat());
@@ -35,27 +35,8 @@ fn sh(dir: &Path, script: &str) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-/// As `docker save` would write it: `app.tar`.
-fn save_image(dir: &Path, busybox: &str) {
-    let work = dir.join("work");
-    std::fs::create_dir_all(work.join("save/layer")).expect("made");
-    let names = "sh cat ls id pwd sleep echo test stty";
-    sh(
-        &work,
-        &format!(
-            "mkdir -p root/bin root/etc; cp {busybox} root/bin/busybox; for n in {names}; do ln -s busybox root/bin/$n; done; \
-        echo of the image > root/etc/of; printf 'root:x:0:0::/:/bin/sh\\nweb:x:4321:4321::/:/bin/sh\\n' > root/etc/passwd; \
-        tar -c -f save/layer/layer.tar -C root ."
-        ),
-    );
-    let layer = sh(&work, "sha256sum save/layer/layer.tar | cut -d' ' -f1");
-    let config = json!({"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
-        "config": {"Env": ["OF=image"], "Entrypoint": ["sh", "-c"], "Cmd": ["id -u; pwd; echo $OF"], "WorkingDir": "/etc", "User": "web"}});
-    std::fs::write(work.join("config"), config.to_string()).expect("written");
-    let name = sh(&work, "n=$(sha256sum config | cut -d' ' -f1).json; mv config save/$n; echo $n");
-    let manifest = json!([{"Config": name, "RepoTags": ["app:latest"], "Layers": ["layer/layer.tar"]}]);
-    std::fs::write(work.join("save/manifest.json"), manifest.to_string()).expect("written");
-    sh(&work, "tar -c -f ../app.tar -C save .");
+fn image_config() -> Value {
+    json!({"Env": ["OF=image"], "Entrypoint": ["sh", "-c"], "Cmd": ["id -u; pwd; echo $OF"], "WorkingDir": "/etc", "User": "web"})
 }
 
 fn tepui(cluster: &Cluster, arguments: &[&str]) -> Output {

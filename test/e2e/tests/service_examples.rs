@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::json;
-use tepui_e2e::{Buttervolume, Cluster, Service, VolumeDriver, wait_for};
+use serde_json::{Value, json};
+use tepui_e2e::{Buttervolume, Cluster, Disk, Service, VolumeDriver, save_image, scalar, wait_for};
 use tepui_facilities::{Facility, Port, available};
 
 /// Ports of each agent.
@@ -39,23 +39,29 @@ fn run(cluster: &Cluster, example: &str, environment: &[(&str, &str)], flags: &[
     Service::start_with(&cluster.master.address, &folder, &spec, environment, flags)
 }
 
+/// Files of hello-world that need isolators, images, a disk or resources of a role; the others run on every agent.
+const SPECIAL: [&str; 9] = [
+    "host-volumes.yml",
+    "image.yml",
+    "limits.yml",
+    "mount-volumes.yml",
+    "pid-namespace.yml",
+    "pre-reserved.yml",
+    "rlimits.yml",
+    "seccomp.yml",
+    "shared-memory.yml",
+];
+
 #[test]
 fn hello_world_files_are_deployed() {
-    // Limits need cgroups; without them that file alone is left out, and the skip is recorded.
-    let limits = available(&[Facility::Cgroups]);
     let mut cluster = Cluster::without_agents(&[]);
     let ports: [Vec<Port>; 2] = std::array::from_fn(|_| take_ports());
     for (index, ports) in ports.iter().enumerate() {
-        let ports = resources(ports);
-        let isolation: &[&str] = if limits { &["--isolation=cgroups/cpu,cgroups/mem"] } else { &[] };
-        let name = format!("--hostname=agent-{index}");
-        let flags: Vec<&str> =
-            [ports.as_str(), name.as_str()].into_iter().chain(isolation.iter().copied()).collect();
-        cluster.add_agent(&flags);
+        cluster.add_agent(&[&resources(ports), &format!("--hostname=agent-{index}")]);
     }
     let files = std::fs::read_dir(examples().join("hello-world")).expect("examples").flatten();
     let mut names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
-    names.retain(|name| name.ends_with(".yml") && (limits || name != "limits.yml"));
+    names.retain(|name| name.ends_with(".yml") && !SPECIAL.contains(&name.as_str()));
     names.sort();
     assert!(names.len() >= 10, "{names:?}");
     for name in names {
@@ -68,6 +74,15 @@ fn hello_world_files_are_deployed() {
                     });
                 }
             }
+            "discovery.yml" => {
+                let info = service.running("hello-1", "hello-1-server").info;
+                assert_eq!(
+                    info["discovery"],
+                    json!({"visibility": "EXTERNAL", "name": "web-1", "ports": {}})
+                );
+                let labels = info["labels"]["labels"].to_string();
+                assert!(labels.contains(r#"{"key":"tier","value":"front"}"#), "{labels}");
+            }
             "plan.yml" => {
                 service.complete("deploy");
                 let body = json!({"TARGET": "/tmp/backup"});
@@ -78,6 +93,45 @@ fn hello_world_files_are_deployed() {
         }
         service.complete("deploy");
     }
+}
+
+#[test]
+fn hello_world_files_for_special_agents_are_deployed() {
+    if !available(&[Facility::Cgroups, Facility::Mounts, Facility::Busybox, Facility::Program("tar")]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(disk) = Disk::mount(folder.path(), 64) else { return };
+    let images = folder.path().join("images");
+    save_image(&images, "busybox", &json!({}));
+    // A profile that a task without it does not have.
+    let profile = r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}]}"#;
+    std::fs::write(folder.path().join("profile"), profile).expect("written");
+    let mut all: Vec<Value> =
+        [("cpus", 8.0), ("mem", 4096.0), ("disk", 8192.0)].map(|(name, value)| scalar(name, value)).into();
+    for (name, value) in [("cpus", 1.0), ("mem", 256.0), ("disk", 1024.0)] {
+        let mut reserved = scalar(name, value);
+        reserved["role"] = json!("web");
+        all.push(reserved);
+    }
+    let mut mount = scalar("disk", 64.0);
+    mount["disk"] = json!({"source": {"type": "MOUNT", "mount": {"root": disk.path()}}});
+    all.push(mount);
+    let mut cluster = Cluster::without_agents(&[]);
+    cluster.add_agent(&[
+        &format!("--resources={}", json!(all)),
+        "--launcher=linux",
+        "--isolation=cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid,namespaces/ipc,linux/seccomp,posix/rlimits,volume/host_path,docker/runtime",
+        "--image_providers=docker",
+        &format!("--docker_registry={}", images.display()),
+        &format!("--seccomp_config_dir={}", folder.path().display()),
+        "--seccomp_profile_name=profile",
+    ]);
+    for name in SPECIAL {
+        run(&cluster, &format!("hello-world/{name}"), &[], &[]).complete("deploy");
+    }
+    // The disk is unmounted after the agent that uses it.
+    drop(cluster);
 }
 
 /// A volume driver of the machine, or the one of the tests.
