@@ -142,6 +142,10 @@ fn a_launch_that_the_driver_fails_is_repeated_on_the_same_agent_with_growing_del
     let third = service.try_task("node-0", "node-0-server").expect("it was launched");
     assert_ne!(third.id, first.id);
     assert_eq!(third.agent, first.agent, "the reservations are on that agent");
+    wait_for("a delay that has grown from one second to four", || {
+        let message = service.plan("deploy")["phases"][0]["steps"][0]["message"].as_str()?.to_owned();
+        message.contains("launched again in 4 s").then_some(())
+    });
     bench.driver.set(Fault::None);
     service.complete("deploy");
     let running = service.running("node-0", "node-0-server");
