@@ -100,16 +100,15 @@ pub(super) async fn put_file(
     command(handle, property, "Received cmd: put file").await
 }
 
-/// The code of the health is the status of the answer, too.
+/// The code of the health is the status of the answer, too. A status 204 has no body: reasons come with 202 instead.
 pub(super) fn health(view: &View, request: &Request) -> Result<Response, HttpError> {
     let health = view.health();
     let status = StatusCode::from_u16(health.value).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    if status == StatusCode::NO_CONTENT {
-        return Ok(empty(status));
-    }
     let verbose = request.query.get("verbose").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    Ok(match verbose {
-        true => document(status, &health),
-        false => document(status, &json!({"value": health.value})),
+    Ok(match (status, verbose) {
+        (StatusCode::NO_CONTENT, true) => document(StatusCode::ACCEPTED, &health),
+        (StatusCode::NO_CONTENT, false) => empty(status),
+        (_, true) => document(status, &health),
+        (_, false) => document(status, &json!({"value": health.value})),
     })
 }
