@@ -1,12 +1,12 @@
 //! Services on several real agents: deployment, pod operations, updates, removal, and faults of the scheduler.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Etcd, Http, Masters, Service, binary, wait_for};
+use tepui_e2e::{Cluster, Etcd, Http, Masters, Service, TerminalSession, binary, wait_for};
 use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:4;mem:2048;disk:8192;ports:[31000-31999]";
@@ -127,6 +127,63 @@ fn a_service_is_deployed_inspected_and_uninstalled() {
     assert!(service.output().contains("service hello is uninstalled"));
 }
 
+/// `--watch` of a command, with its output in a file. Dropping it kills it.
+struct Watch(Child, PathBuf);
+
+impl Watch {
+    fn start(cluster: &Cluster, command: &str) -> Self {
+        let file = cluster.folder().join(command);
+        let out = std::fs::File::create(&file).expect("a file");
+        let master = format!("--master={}", cluster.master.address);
+        let arguments = ["service", command, "hello", "--watch", &master];
+        Self(Command::new(binary()).args(arguments).stdout(out).spawn().expect("the command starts"), file)
+    }
+
+    fn expect_text(&self, part: &str) {
+        let text = || std::fs::read_to_string(&self.1).unwrap_or_default();
+        wait_for(part, || text().contains(part).then_some(()));
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.kill().expect("it runs until it is interrupted");
+        self.0.wait().expect("it ends");
+    }
+}
+
+#[test]
+fn watched_plans_and_pods_are_redrawn_while_they_change() {
+    let cluster = cluster(2);
+    let service = start(&cluster, 1);
+    service.complete("deploy");
+    let [plans, pods] = ["plan", "pod"].map(|command| Watch::start(&cluster, command));
+    plans.expect_text("1/1 steps COMPLETE");
+    pods.expect_text("hello-0-server (RUNNING)");
+    service.write(&spec(2, &cluster.folder().join("started"), 32));
+    assert_eq!(service.post("/v1/update").status, 200);
+    plans.expect_text("2/2 steps COMPLETE");
+    pods.expect_text("hello-1-server (RUNNING)");
+}
+
+#[test]
+fn run_draws_the_deployment_on_a_terminal_and_leaves_its_tasks() {
+    let cluster = cluster(2);
+    let folder = cluster.folder().join("hello");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("svc.yml"), spec(2, &cluster.folder().join("started"), 32)).expect("written");
+    let (file, records) = (folder.join("svc.yml"), format!("--work_dir={}", folder.join("work").display()));
+    let file = file.to_str().expect("a path");
+    let arguments = ["service", "run", file, &cluster.master.address, &records];
+    let mut terminal = TerminalSession::start((24, 100), &arguments, &[]);
+    terminal.expect_text("deploy (serial strategy)");
+    terminal.expect_text("hello-1:[server]");
+    terminal.expect_text("█ 2/2 steps");
+    terminal.send_keys("\u{3}");
+    assert!(terminal.wait().success());
+    assert_eq!(running_tasks(&cluster), 2, "the end of the scheduler is not the end of its tasks");
+}
+
 #[test]
 fn pods_are_restarted_in_place_and_replaced_elsewhere() {
     let cluster = cluster(3);
@@ -193,20 +250,33 @@ fn moments(count: u64) -> impl Iterator<Item = Duration> {
     (1..=count).map(|step| Duration::from_millis((step * 2_654_435_761) % 700))
 }
 
+/// Kills of the schedulers in the tests below.
+const KILLS: u64 = 20;
+
 #[test]
 fn a_scheduler_killed_at_any_moment_of_a_deployment_continues() {
     let cluster = cluster(3);
-    let mut service = start(&cluster, 3);
-    for moment in moments(20) {
+    let gate = cluster.folder().join("ready");
+    let text = spec(KILLS as u32 + 1, &cluster.folder().join("started"), 32)
+        .replace("    placement: '[\"hostname\", \"UNIQUE\"]'\n", "")
+        .replace("cpus: 0.1\n", &format!("cpus: 0.1\n        readiness-check: {{cmd: 'test -e {}-$POD_INSTANCE_INDEX', interval: 1, timeout: 5}}\n", gate.display()));
+    let mut service = Service::start(&cluster.master.address, &cluster.folder().join("hello"), &text);
+    let ready = |pod: u64| std::fs::write(format!("{}-{pod}", gate.display()), "").expect("written");
+    for (pod, moment) in (0..).zip(moments(KILLS)) {
+        // The deployment proceeds by a pod, and is never complete at a kill.
+        ready(pod);
         std::thread::sleep(moment); // The moment of the kill, not a wait for something.
         service.kill();
         service.restart();
     }
+    ready(KILLS);
     service.complete("deploy");
-    let tasks: Vec<_> = (0..3)
-        .map(|index| service.running(&format!("hello-{index}"), &format!("hello-{index}-server")))
+    let tasks: Vec<_> = (0..=KILLS)
+        .map(|index| service.running(&format!("hello-{index}"), &format!("hello-{index}-server")).id)
         .collect();
-    assert_eq!(running_tasks(&cluster), 3, "no task runs twice: {tasks:?}");
+    assert_eq!(running_tasks(&cluster), tasks.len(), "no task runs twice: {tasks:?}");
+    let started = std::fs::read_to_string(cluster.folder().join("started")).expect("the tasks have started");
+    assert_eq!(started.lines().count(), tasks.len(), "no task was launched twice");
 }
 
 #[test]
@@ -215,7 +285,7 @@ fn a_scheduler_killed_at_any_moment_of_a_replacement_continues() {
     let mut service = start(&cluster, 1);
     service.complete("deploy");
     let mut last = service.running("hello-0", "hello-0-server");
-    for moment in moments(20) {
+    for moment in moments(KILLS) {
         assert_eq!(service.post("/v1/pod/hello-0/replace").status, 200);
         std::thread::sleep(moment / 2);
         service.kill();
@@ -341,6 +411,9 @@ fn a_step_that_fits_no_agent_is_explained() {
     });
     // The executor of the pod needs 32 MB besides.
     assert!(message.contains("2 agents: 2 lack mem 4128"), "{message}");
+    assert_eq!(service.http().get("/v1/health").status, 204);
+    let health = printed(&cli(&cluster, &["debug", "hello", "health"]));
+    assert!(health.contains("\"value\":204") && health.contains("plan deploy is"), "{health}");
 }
 
 #[test]
