@@ -325,6 +325,9 @@ fn records_use_the_reserve_and_disk_pressure_is_reported() {
             } => (),
         }
     });
+    // A stop cancels the wait for disk space: the record must have been written before.
+    handle.send_blocking("e written".to_owned()).unwrap();
+    while seen.recv_timeout(WAIT_MAX).unwrap() != "written" {}
     block_on(running.stop()).unwrap();
     assert_eq!(keys(&Store::Memory(memory)), ["0", "1", "2", "one too many"]);
 }
