@@ -28,6 +28,18 @@ fn command_tree_is_valid() {
     tree().debug_assert();
 }
 
+/// Names with dashes are read as names with underscores, so that both forms are accepted.
+#[test]
+fn names_of_flags_have_no_dashes() {
+    fn check(command: &clap::Command) {
+        for flag in command.get_arguments().filter_map(clap::Arg::get_long) {
+            assert!(!flag.contains('-'), "--{flag} of {}", command.get_name());
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&tree());
+}
+
 #[test]
 fn lists_accept_their_flags() {
     let table: &[(&str, Expect)] = &[

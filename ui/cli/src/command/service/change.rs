@@ -75,6 +75,7 @@ impl Update {
 }
 
 #[derive(Args)]
+#[command(rename_all = "snake_case")]
 pub struct Uninstall {
     #[command(flatten)]
     target: Target,
