@@ -1,12 +1,12 @@
 //! Services on several real agents: deployment, pod operations, updates, removal, and faults of the scheduler.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::path::Path;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Etcd, Http, Masters, Service, TerminalSession, binary, wait_for};
+use tepui_e2e::{Cluster, Etcd, Http, Masters, Service, binary, wait_for};
 use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:4;mem:2048;disk:8192;ports:[31000-31999]";
@@ -125,63 +125,6 @@ fn a_service_is_deployed_inspected_and_uninstalled() {
     assert!(service.wait().success(), "{}", service.log());
     assert_eq!(reserved(&cluster.http(), ROLE), Vec::<Value>::new());
     assert!(service.output().contains("service hello is uninstalled"));
-}
-
-/// `--watch` of a command, with its output in a file. Dropping it kills it.
-struct Watch(Child, PathBuf);
-
-impl Watch {
-    fn start(cluster: &Cluster, command: &str) -> Self {
-        let file = cluster.folder().join(command);
-        let out = std::fs::File::create(&file).expect("a file");
-        let master = format!("--master={}", cluster.master.address);
-        let arguments = ["service", command, "hello", "--watch", &master];
-        Self(Command::new(binary()).args(arguments).stdout(out).spawn().expect("the command starts"), file)
-    }
-
-    fn expect_text(&self, part: &str) {
-        let text = || std::fs::read_to_string(&self.1).unwrap_or_default();
-        wait_for(part, || text().contains(part).then_some(()));
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.0.kill().expect("it runs until it is interrupted");
-        self.0.wait().expect("it ends");
-    }
-}
-
-#[test]
-fn watched_plans_and_pods_are_redrawn_while_they_change() {
-    let cluster = cluster(2);
-    let service = start(&cluster, 1);
-    service.complete("deploy");
-    let [plans, pods] = ["plan", "pod"].map(|command| Watch::start(&cluster, command));
-    plans.expect_text("1/1 steps COMPLETE");
-    pods.expect_text("hello-0-server (RUNNING)");
-    service.write(&spec(2, &cluster.folder().join("started"), 32));
-    assert_eq!(service.post("/v1/update").status, 200);
-    plans.expect_text("2/2 steps COMPLETE");
-    pods.expect_text("hello-1-server (RUNNING)");
-}
-
-#[test]
-fn run_draws_the_deployment_on_a_terminal_and_leaves_its_tasks() {
-    let cluster = cluster(2);
-    let folder = cluster.folder().join("hello");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    std::fs::write(folder.join("svc.yml"), spec(2, &cluster.folder().join("started"), 32)).expect("written");
-    let (file, records) = (folder.join("svc.yml"), format!("--work_dir={}", folder.join("work").display()));
-    let file = file.to_str().expect("a path");
-    let arguments = ["service", "run", file, &cluster.master.address, &records];
-    let mut terminal = TerminalSession::start((24, 100), &arguments, &[]);
-    terminal.expect_text("deploy (serial strategy)");
-    terminal.expect_text("hello-1:[server]");
-    terminal.expect_text("█ 2/2 steps");
-    terminal.send_keys("\u{3}");
-    assert!(terminal.wait().success());
-    assert_eq!(running_tasks(&cluster), 2, "the end of the scheduler is not the end of its tasks");
 }
 
 #[test]
