@@ -1,4 +1,5 @@
-//! The commands of `tepui service` on a running service: every one of them, watched trees, and plans on a terminal.
+//! The commands of `tepui service` and the paths of its API on a running service: every one of them, watched trees, and plans on a
+//! terminal.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -138,6 +139,101 @@ fn every_command_works_on_a_service_in_a_folder() {
 
     prints("uninstall", &["--yes", "--no_wait"], "uninstallation of service /team/hello is requested");
     assert!(service.wait().success(), "{}", service.log());
+}
+
+/// A form with one file.
+fn form(size: usize) -> String {
+    format!(
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n{}\r\n--b--\r\n",
+        "x".repeat(size)
+    )
+}
+
+#[test]
+fn every_path_of_the_api_answers_as_in_the_sdk() {
+    let cluster = cluster(1);
+    let service = start(&cluster, "hello", 1);
+    service.complete("deploy");
+    let target = service.get("/v1/configurations/targetId")[0].as_str().expect("an id").to_owned();
+    let unknown = "00000000-0000-0000-0000-000000000000";
+    const DONE: &str = "Command has already been reported or completed";
+    let (file, large) = (form(1024), form(1025));
+    let rows: &[(&str, &str, &str, u16, &str)] = &[
+        ("GET", "/v1/plans", "", 200, "\"recovery\""),
+        ("GET", "/v1/plans/deploy", "", 200, "\"strategy\": \"serial\""),
+        ("GET", "/v1/plans/greet", "", 202, "\"status\": \"WAITING\""),
+        ("GET", "/v1/plans/none", "", 404, "Plan none not found"),
+        ("GET", "/v1/plan", "", 200, "hello-0:[server]"),
+        ("POST", "/v1/plan/continue", "", 208, DONE),
+        ("POST", "/v1/plan/interrupt", "", 208, DONE),
+        ("POST", "/v1/plan/forceComplete?step=x", "", 400, "Missing phase"),
+        ("POST", "/v1/plan/restart?phase=none", "", 404, "not found"),
+        ("POST", "/v1/plans/greet/start", r#"{"1X": "y"}"#, 400, "1X"),
+        ("POST", "/v1/plans/greet/start", "[]", 400, "JSON object"),
+        ("POST", "/v1/plans/greet/interrupt", "", 208, DONE),
+        ("POST", "/v1/plans/greet/forceComplete", "", 200, "forceComplete"),
+        ("POST", "/v1/plans/greet/forceComplete", "", 208, DONE),
+        ("POST", "/v1/plans/greet/stop", "", 200, "Received cmd: stop"),
+        (
+            "POST",
+            "/v1/plans/greet/start",
+            r#"{"WORD": "hello"}"#,
+            200,
+            "Received cmd: start greet with parameters",
+        ),
+        ("GET", "/v1/pod", "", 200, "hello-0"),
+        ("GET", "/v1/pod/status", "", 200, "\"service\": \"hello\""),
+        ("GET", "/v1/pod/hello-0/status", "", 200, "RUNNING"),
+        ("GET", "/v1/pod/hello-1/status", "", 404, "Pod hello-1 not found"),
+        ("GET", "/v1/pod/hello-0/info", "", 200, "TASK_RUNNING"),
+        ("GET", "/v1/pod/hello-1/info", "", 404, "Pod hello-1 not found"),
+        ("POST", "/v1/pod/hello-1/replace", "", 404, "Pod hello-1 not found"),
+        ("POST", "/v1/pod/hello-0/pause", "x", 400, "JSON"),
+        ("POST", "/v1/pod/hello-0/resume", r#"["other"]"#, 404, "Task other not found"),
+        ("GET", "/v1/pod/hello-0/restart", "", 405, "POST"),
+        ("GET", "/v1/endpoints", "", 200, "http"),
+        ("GET", "/v1/endpoints/http", "", 200, "hello-0-server.hello.autoip"),
+        ("GET", "/v1/endpoints/none", "", 404, ""),
+        ("GET", "/v1/configurations", "", 200, &target),
+        ("GET", "/v1/configurations/target", "", 200, "pod-specs"),
+        ("GET", &format!("/v1/configurations/{target}"), "", 200, "pod-specs"),
+        ("GET", &format!("/v1/configurations/{unknown}"), "", 404, "not found"),
+        ("GET", "/v1/configurations/x", "", 400, "UUID"),
+        (
+            "GET",
+            &format!("/v1/artifacts/template/{target}/hello/server/none"),
+            "",
+            404,
+            "Template none not found",
+        ),
+        ("GET", "/v1/state/frameworkId", "", 200, "-0000"),
+        ("GET", "/v1/state/properties", "", 200, "last-completed-update-type"),
+        ("GET", "/v1/state/properties/last-completed-update-type", "", 200, "DEPLOY"),
+        ("GET", "/v1/state/properties/none", "", 404, "Property none not found"),
+        ("PUT", "/v1/state/files/note", &file, 200, ""),
+        ("PUT", "/v1/state/files/large", &large, 400, "1024"),
+        ("GET", "/v1/state/files", "", 200, "[note]"),
+        ("GET", "/v1/state/files/note", "", 200, "xxx"),
+        ("GET", "/v1/state/files/none", "", 404, "File none not found"),
+        ("PUT", "/v1/state/refresh", "", 200, "Received cmd: refresh"),
+        ("GET", "/v1/debug/offers", "", 200, "acceptedCount"),
+        ("GET", "/v2/debug/offers", "", 200, "PASS(PlacementRule)"),
+        ("GET", "/v1/debug/plans?plan=none", "", 200, "invalid-input"),
+        ("GET", "/v1/debug/taskStatuses", "", 200, "taskStatus"),
+        ("GET", "/v1/debug/reservations", "", 200, "agent-0"),
+        ("GET", "/v1/debug/threads", "", 200, "ticks="),
+        ("GET", "/v1/metrics", "", 200, "offers.received"),
+        ("GET", "/v1/metrics/prometheus", "", 200, "# TYPE"),
+        ("GET", "/v1/service/hello/plans", "", 404, ""),
+    ];
+    for (method, path, body, status, part) in rows {
+        let kind = if *method == "PUT" { "multipart/form-data; boundary=b" } else { "application/json" };
+        let answer = service.http().send(method, path, &[("Content-Type", kind)], body.as_bytes());
+        let text = answer.text();
+        assert!(answer.status == *status && text.contains(part), "{method} {path}: {} {text}", answer.status);
+    }
+    service.complete("greet");
+    assert_eq!(service.http().get("/v1/health").status, 200);
 }
 
 /// `--watch` of a command, with its output in a file. Dropping it kills it.
