@@ -365,8 +365,14 @@ impl Cluster {
             (None, Some(agent)) if self.gone.contains(agent) => {
                 (agent.to_owned(), State::TASK_GONE_BY_OPERATOR)
             }
-            (None, Some(agent)) if self.agents.contains_key(agent) => (agent.to_owned(), State::TASK_GONE),
-            (None, Some(agent)) => (agent.to_owned(), State::TASK_UNKNOWN),
+            (None, Some(agent)) => {
+                let state = match self.agents.get(agent) {
+                    Some(own) if own.is_reachable => State::TASK_GONE,
+                    Some(_) => State::TASK_UNREACHABLE,
+                    None => State::TASK_UNKNOWN,
+                };
+                (agent.to_owned(), state)
+            }
             (None, None) => return,
         };
         self.update(&agent, task_id, state, "", state == State::TASK_RUNNING);

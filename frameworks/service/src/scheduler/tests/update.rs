@@ -759,6 +759,94 @@ fn teardown_is_repeated_until_the_master_has_answered() {
 }
 
 #[test]
+fn an_uninstallation_ends_without_an_agent_that_an_operator_gives_up() {
+    check(
+        &[("base", BASE)],
+        "
+        agent A1 cpus:8;mem:4096;disk:10000
+        target base
+        subscribe
+        offers
+        run all
+        unreachable A1
+        uninstall
+        show plan deploy
+        plan deploy complete kill-tasks
+        show plan deploy
+        plan deploy complete unreserve-resources-host-a1
+        ",
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target base
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/a-0 +task/a-0-main +status/a-0-main +task/a-0-side +status/a-0-side
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 cpus:0.5@#7 mem:50@#8
+                LAUNCH_GROUP svc__a-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__a-0-side__#11 with cpus:0.5@#7 mem:50@#8 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/a-0
+            > run all
+            record +status/a-0-main
+            record +status/a-0-side
+            > unreachable A1
+            record +status/a-0-main
+            kill svc__a-0-side__#11
+            record +status/a-0-side
+            > uninstall
+            record +property/uninstalling
+            record -pod/a-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8
+            reconcile probe__svc__A1
+            reply done
+            record +override/a-0-main
+            kill svc__a-0-main__#9
+            record +override/a-0-side
+            > show plan deploy
+            deploy (dependency strategy) (PENDING)
+              kill-tasks (parallel strategy) (PENDING)
+                kill-task-svc__a-0-main__#9 (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back, marked as gone or removed, or is forced by an operator
+                kill-task-svc__a-0-side__#11 (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back, marked as gone or removed, or is forced by an operator
+              unreserve-resources-host-a1 (parallel strategy) (PENDING)
+                unreserve-#3 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#4 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#2 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#5 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#7 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#8 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#6 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+              deregister-service (serial strategy) (PENDING)
+                deregister (PENDING)
+            > plan deploy complete kill-tasks
+            reply done
+            > show plan deploy
+            deploy (dependency strategy) (IN_PROGRESS)
+              kill-tasks (parallel strategy) (COMPLETE)
+                kill-task-svc__a-0-main__#9 (COMPLETE)
+                kill-task-svc__a-0-side__#11 (COMPLETE)
+              unreserve-resources-host-a1 (parallel strategy) (PENDING)
+                unreserve-#3 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#4 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#2 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#5 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#7 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#8 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+                unreserve-#6 (PENDING) waits for an offer of agent host-a1, which is unreachable; the step completes when the agent is back or removed, or is forced by an operator
+              deregister-service (serial strategy) (PENDING)
+                deregister (PENDING)
+            > plan deploy complete unreserve-resources-host-a1
+            reply done
+            record +property/deregistering
+            teardown
+            record -status/a-0-main -override/a-0-main -task/a-0-main -status/a-0-side -override/a-0-side -task/a-0-side -garbage/#3 -garbage/#4 -garbage/#2 -garbage/#5 -garbage/#7 -garbage/#8 -garbage/#6 -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
+            finished
+        "#]],
+    );
+}
+
+#[test]
 fn a_scheduler_that_is_killed_between_record_and_accept_launches_once() {
     check(
         &[("base", BASE)],
