@@ -119,6 +119,38 @@ fn an_uploaded_spec_is_rolled_out_and_stays_until_the_files_change() {
 }
 
 #[test]
+fn options_of_an_upload_replace_those_of_the_scheduler() {
+    let cluster = cluster("--resources=cpus:4;mem:2048;disk:8192");
+    let flag = credentials(&cluster);
+    let own = cluster.folder().join("hello");
+    let text = spec(1, "        env: {VOLUME: \"{{EXTERNAL_VOLUME_NAME}}\"}\n");
+    let file = files(&own, &text);
+    let options = |name: &str| {
+        let path = own.join(format!("{name}.json"));
+        let value = json!({"external-volumes": {"volume_name": name}});
+        std::fs::write(&path, value.to_string()).expect("written");
+        path.to_str().expect("a path").to_owned()
+    };
+    let flags = [flag.as_str(), &format!("--options={}", options("own"))];
+    let service = Service::start_with(&cluster.master.address, &own, &text, &[("VERSION", "v1")], &flags);
+    let volume = || {
+        let target = service.http().send("GET", "/v1/configurations/target", &[PROOF], b"").json()?;
+        let task = &target["pod-specs"][0]["task-specs"][0];
+        task["command-spec"]["environment"]["VOLUME"].as_str().map(str::to_owned)
+    };
+    assert_eq!(volume().as_deref(), Some("own"));
+    let path = file.to_str().expect("a path");
+    assert!(update(&cluster, &service, &[path, "--options", &options("sent")]).status.success());
+    assert_eq!(volume().as_deref(), Some("sent"));
+    std::fs::write(own.join("bad.json"), r#"{"external-volumes": {"volume": 1}}"#).expect("written");
+    let bad = own.join("bad.json");
+    let message = error(&update(&cluster, &service, &[path, "--options", bad.to_str().expect("a path")]));
+    assert!(message.contains("external-volumes.volume: unknown option"), "{message}");
+    assert!(update(&cluster, &service, &[path]).status.success());
+    assert_eq!(volume().as_deref(), Some("own"), "options of the scheduler");
+}
+
+#[test]
 fn uploads_are_limited_and_require_authentication() {
     let cluster = cluster("--resources=cpus:4;mem:2048;disk:8192");
     let own = cluster.folder().join("hello");
