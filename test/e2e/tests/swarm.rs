@@ -1,5 +1,7 @@
 //! `tepui swarm` with real engines and the real docker CLI. Needs root.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 use tepui_e2e::dockerd::IMAGE;
 use tepui_e2e::swarm::{Node, Ran, Swarm};
@@ -145,8 +147,10 @@ fn interrupted_client_cancels_its_pending_create() {
     wait_for("the create to wait", || swarm.manager.log().contains("effect=revive").then_some(()));
     let taken = swarm.docker(&["create", "-m", "20m", "--net", "none", "--name", "large", IMAGE, "true"]);
     assert!(taken.stderr.contains("Conflict: The name large"), "{taken:?}");
-    waiting.kill().expect("it can be killed");
-    waiting.wait().expect("it can be waited for");
+    // Ctrl-C.
+    let pid = waiting.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    assert!(!waiting.wait().expect("it can be waited for").success());
     wait_for("the name to be free", || {
         let created =
             swarm.docker(&["create", "-m", "20m", "--net", "none", "--name", "large", IMAGE, "true"]);

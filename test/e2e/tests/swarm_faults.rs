@@ -201,9 +201,11 @@ fn container_moves_when_its_node_fails() {
     let swarm = Swarm::with(&nodes, &flags, &["--cluster-opt=mesos.tasktimeout=1m"]);
     let Some(mut swarm) = swarm else { return };
     let moving = ["-d", "-e", "reschedule:on-node-failure", "-e", "constraint:node==~node-0"];
-    let staying = ["-d", "-e", "constraint:node==node-0", "--name", "staying", IMAGE, "sleep", "1000"];
+    let on_node = ["-d", "-e", "constraint:node==node-0"];
     swarm.done(&run(&[&moving[..], &["--name", "moving", IMAGE, "sleep", "1000"]].concat()));
-    swarm.done(&run(&staying));
+    for name in ["staying", "given-up"] {
+        swarm.done(&run(&[&on_node[..], &["--name", name, IMAGE, "sleep", "1000"]].concat()));
+    }
     let node = |swarm: &Swarm| Some(inspect(swarm, "moving")?["Node"]["Name"].clone());
     assert_eq!(node(&swarm), Some(json!("node-0")));
     swarm.cluster.agents[0].kill();
@@ -213,13 +215,47 @@ fn container_moves_when_its_node_fails() {
         (inspect(&swarm, "moving")?["State"]["Status"] == "running").then_some(())
     });
     assert!(names(&swarm, &["-a"]).contains(&"staying".to_owned()));
+    // One that stays with its node can be given up, and its name is free.
+    for name in ["given-up", "staying"] {
+        swarm.fails(&format!("rm {name}"), &["running on unhealthy node node-0"]);
+    }
+    swarm.ok("rm -f given-up");
+    swarm.done(&run(&["-d", "--name", "given-up", IMAGE, "sleep", "1000"]));
     swarm.engines[0].restart();
     swarm.cluster.agents[0].restart();
-    // What is left of it on the old node is removed: it is there once.
+    // What is left of them on the old node is removed: each is there once.
     wait_for("the old node to be cleaned", || {
-        let gone = swarm.engines[0].inspect("moving").is_none();
-        (gone && names(&swarm, &["-a"]) == ["moving", "staying"]).then_some(())
+        let gone = ["moving", "given-up"].iter().all(|name| swarm.engines[0].inspect(name).is_none());
+        (gone && names(&swarm, &["-a"]) == ["given-up", "moving", "staying"]).then_some(())
     });
+    assert!(swarm.engines[1].is_running("given-up"));
+}
+
+/// The operator gives the agent up while its engine runs on: the container is stopped, and the reason is shown.
+#[test]
+fn container_of_a_gone_agent_shows_that_it_is_lost() {
+    let Some(mut swarm) = Swarm::start(1, &["--cluster-opt=mesos.tasktimeout=1m"]) else { return };
+    let id = start(&swarm, "web");
+    wait_for_state(&swarm, "web", "TASK_RUNNING");
+    let mut events = swarm.manager.command(&["events", "--since", "1h", "--filter", "container=web"]);
+    let mut events = events.stdout(Stdio::piped()).spawn().expect("docker starts");
+    let mut lines = BufReader::new(events.stdout.take().expect("stdout is piped")).lines();
+    assert!(lines.next().is_some(), "the stream has begun");
+    let agents = swarm.cluster.http().get("/slaves").json().expect("agents");
+    swarm.cluster.agents[0].kill();
+    let gone = json!({"type": "MARK_AGENT_GONE", "mark_agent_gone": {"agent_id": {"value": agents["slaves"][0]["id"]}}});
+    let answer = swarm.cluster.http().post("/api/v1", &gone);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let lost = lines.map_while(Result::ok).find(|line| line.contains("container lost"));
+    assert!(lost.as_deref().is_some_and(|line| line.contains(&id) && line.contains("reason=lost")), "{lost:?}");
+    events.kill().expect("docker can be killed");
+    events.wait().expect("docker ends");
+    let state = inspect(&swarm, "web").expect("its engine has it")["State"].clone();
+    assert!(state["Running"] == false && state["Error"].as_str().is_some_and(|it| it.starts_with("lost")), "{state}");
+    let shown = swarm.done(&["ps", "-a", "--format", "{{.Status}}"]);
+    assert!(shown.starts_with("Exited (137)") && shown.contains("(lost"), "{shown}");
+    swarm.done(&["rm", "web"]);
+    assert_eq!(names(&swarm, &["-a"]), Vec::<String>::new());
 }
 
 /// So much of an offered resource, as it was offered.

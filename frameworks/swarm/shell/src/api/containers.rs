@@ -197,8 +197,16 @@ impl Api {
         self.container_change(call).await
     }
 
+    /// By force also while its engine is down: what is left of it there is removed when the engine is back.
     pub async fn container_remove(&self, call: Call) -> Result<Response<Body>, ApiError> {
-        let found = self.find(&call.matched.name)?;
+        let container = find_container(&self.handle().view(), &call.matched.name)?;
+        let found = match self.find(&call.matched.name) {
+            Err(_) if call.query.is_true("force") => {
+                self.forget(&container).await;
+                return Ok(reply::empty(StatusCode::NO_CONTENT));
+            }
+            found => found?,
+        };
         let path = container_path(&call, &found);
         let response = self.forward(call, &found.target, &path).await?;
         self.touch(&found.target.agent);
