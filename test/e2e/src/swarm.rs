@@ -1,7 +1,7 @@
 //! A cluster with Docker engines, a manager of `tepui swarm` in front of it, and the real docker CLI.
 //!
 //! Each engine has its own root, socket and host name (`node-0`, `node-1`, …) and an agent that names its socket. Engines
-//! have no bridge: containers use `--net host` or `--net none`, or what `none` gives.
+//! without a bridge are faster to start: containers use `--net host` or `--net none`, or what `none` gives.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub struct Node {
     pub engine_arguments: Vec<String>,
     /// Without the image that other engines have.
     pub is_empty: bool,
+    /// With a bridge, in a network of its own.
+    pub has_bridge: bool,
 }
 
 /// Dropping it ends every process and removes every file.
@@ -125,6 +127,13 @@ impl Swarm {
         texts.iter().for_each(|text| assert!(all.contains(text), "docker {line}: no {text:?} in {all}"));
     }
 
+    /// The same in a terminal, without which the docker CLI rejects `-t`; what it showed.
+    pub fn in_terminal(&self, line: &str) -> String {
+        let line = format!("docker -H {} {line}", self.manager.host);
+        let ran = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+        String::from_utf8_lossy(&ran.expect("script of util-linux runs").stdout).into_owned()
+    }
+
     /// Plays cases one after the other on this swarm, removes what each left, and names all that failed.
     pub fn play(&self, cases: &[(&str, fn(&Swarm))]) {
         let mut failed = Vec::new();
@@ -170,7 +179,8 @@ fn words(line: &str) -> Vec<String> {
 pub fn start_engine(index: usize, node: &Node) -> Dockerd {
     let labels = node.labels.iter().map(|label| format!("--label={label}"));
     let arguments: Vec<String> = labels.chain(node.engine_arguments.iter().cloned()).collect();
-    let engine = Dockerd::without_image(Networks::Host, Some(&format!("node-{index}")), &arguments);
+    let networks = if node.has_bridge { Networks::Own } else { Networks::Host };
+    let engine = Dockerd::without_image(networks, Some(&format!("node-{index}")), &arguments);
     if !node.is_empty {
         engine.import(IMAGE);
     }

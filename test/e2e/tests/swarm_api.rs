@@ -1,6 +1,6 @@
 //! The Docker API of `tepui swarm` with real engines and the real docker CLI, call by call. Needs root.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -63,23 +63,12 @@ fn attach_and_exec_stream_input_and_output() {
     wait_for("the detached command", || {
         (swarm.docker(&["exec", "web", "ls", "/made"]).code == 0).then_some(())
     });
-    // A terminal: the CLI insists on one, so `script` makes it.
-    let host = &swarm.manager.host;
-    for (line, expected) in [
-        (
-            format!(
-                "docker -H {host} run -it --rm -m 20m --net none {IMAGE} sh -c 'test -t 0 && echo terminal'"
-            ),
-            "terminal",
-        ),
-        (format!("docker -H {host} exec -it web sh -c 'test -t 0 && echo terminal'"), "terminal"),
-    ] {
-        let ran = std::process::Command::new("script")
-            .args(["-qec", &line, "/dev/null"])
-            .stdin(Stdio::null())
-            .output();
-        let text = String::from_utf8_lossy(&ran.expect("script of util-linux runs").stdout).into_owned();
-        assert!(text.contains(expected), "{line}: {text}");
+    let terminal = "sh -c 'test -t 0 && echo terminal'";
+    for line in
+        [format!("run -it --rm -m 20m --net none {IMAGE} {terminal}"), format!("exec -it web {terminal}")]
+    {
+        let shown = swarm.in_terminal(&line);
+        assert!(shown.contains("terminal"), "{line}: {shown}");
     }
     // Logs that are followed end with the container, and `wait` has its exit code.
     swarm.done(&run(&[
@@ -218,7 +207,10 @@ fn volumes_and_networks_are_addressed_by_node() {
     assert_eq!(swarm.done(&["volume", "create", "node-1/extra"]), "extra");
     let listed = swarm.done(&["volume", "ls", "-q"]);
     assert_eq!(listed.lines().collect::<Vec<_>>(), ["node-0/data", "node-1/data", "node-1/extra"]);
-    assert!(swarm.docker(&["volume", "inspect", "data"]).stderr.contains("ambiguous"));
+    assert_eq!(swarm.ok("volume inspect -f {{.Name}} data"), "data", "those created together are one");
+    swarm.ok("volume create --label a=b node-0/extra");
+    swarm.fails("volume inspect extra", &["volume extra is ambiguous: it is on node-0, node-1"]);
+    swarm.ok("volume rm node-0/extra");
     assert!(swarm.done(&["volume", "inspect", "node-1/data"]).contains("node-1/data"));
     swarm.done(&["volume", "rm", "data"]);
     assert_eq!(swarm.done(&["volume", "ls", "-q"]), "node-1/extra");
@@ -299,6 +291,17 @@ fn lost_engine_is_unhealthy_until_it_reconnects() {
     let Some(mut swarm) = Swarm::start(2, &[]) else { return };
     start(&swarm, "web", "node-0");
     swarm.done(&run(&["--name", "job", "-e", "constraint:node==node-1", IMAGE, "echo", "done"]));
+    let events = [
+        "events",
+        "--since",
+        "1h",
+        "--format",
+        "{{.Type}} {{.Action}} {{index .Actor.Attributes \"node.name\"}}",
+    ];
+    let mut follow = swarm.manager.command(&events).stdout(Stdio::piped()).spawn().expect("docker starts");
+    let mut lines =
+        BufReader::new(follow.stdout.take().expect("stdout is piped")).lines().map_while(Result::ok);
+    assert!(lines.next().is_some(), "the stream has begun");
     swarm.engines[1].stop();
     wait_for("the loss of the engine", || swarm.done(&["info"]).contains("Unhealthy").then_some(()));
     assert_eq!(names(&swarm, &["-a"]), "node-0/web node-1/job");
@@ -312,6 +315,11 @@ fn lost_engine_is_unhealthy_until_it_reconnects() {
     swarm.engines[1].restart();
     wait_for("the engine to be back", || (!swarm.done(&["info"]).contains("Unhealthy")).then_some(()));
     assert_eq!(swarm.done(&["logs", "job"]), "done");
+    for action in ["engine_disconnect", "engine_reconnect"] {
+        assert!(lines.any(|line| line == format!("swarm {action} node-1")), "{action}");
+    }
+    follow.kill().expect("docker can be killed");
+    follow.wait().expect("docker can be waited for");
 }
 
 #[test]

@@ -70,17 +70,8 @@ impl Api {
     pub async fn volume_inspect(&self, call: Call) -> Result<Response<Body>, ApiError> {
         let named = &call.matched.name;
         let found = self.named_volumes(named).await?;
-        match found.as_slice() {
-            [(target, volume)] => Ok(reply::json(StatusCode::OK, &shown(&target.name, volume))),
-            [(_, volume), ..] if volume["Driver"] != "local" => Ok(reply::json(StatusCode::OK, volume)),
-            several => {
-                let engines: Vec<&str> = several.iter().map(|(target, _)| target.name.as_str()).collect();
-                Err(ApiError::bad(format!(
-                    "volume {named} is ambiguous: it is on {}; name one as engine/volume",
-                    engines.join(", ")
-                )))
-            }
-        }
+        let volume = one_of(found.iter().map(|(target, volume)| (target.name.as_str(), volume)), named)?;
+        Ok(reply::json(StatusCode::OK, &volume))
     }
 
     /// On all engines, or on one as `engine/volume`.
@@ -140,6 +131,25 @@ impl Api {
     }
 }
 
+/// What a name means, shown as one volume: several that were created together are equal and keep the name that was given.
+fn one_of<'v>(found: impl Iterator<Item = (&'v str, &'v Value)>, named: &str) -> Result<Value, ApiError> {
+    let found: Vec<(&str, &Value)> = found.collect();
+    let is_equal = |a: &Value, b: &Value| ["Driver", "Options", "Labels"].iter().all(|key| a[key] == b[key]);
+    match found.as_slice() {
+        [(engine, volume)] => Ok(shown(engine, volume)),
+        [(_, first), rest @ ..] if rest.iter().all(|(_, other)| is_equal(first, other)) => {
+            Ok((*first).clone())
+        }
+        several => {
+            let engines: Vec<&str> = several.iter().map(|(engine, _)| *engine).collect();
+            Err(ApiError::bad(format!(
+                "volume {named} is ambiguous: it is on {}; name one as engine/volume",
+                engines.join(", ")
+            )))
+        }
+    }
+}
+
 fn shown(engine: &str, volume: &Value) -> Value {
     let mut volume = volume.clone();
     if volume["Driver"] == "local" {
@@ -173,6 +183,27 @@ fn volume_list<'v>(volumes: impl Iterator<Item = (&'v str, &'v Value)>, filters:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_volumes_of_several_engines_are_one() {
+        let volume =
+            |driver: &str, labels: Value| json!({"Name": "data", "Driver": driver, "Labels": labels});
+        let (plain, labelled) = (volume("local", Value::Null), volume("local", json!({"a": "b"})));
+        let shared = volume("nfs", Value::Null);
+        for (volumes, expected) in [
+            (vec![&plain], Some("node-0/data")),
+            (vec![&plain, &plain], Some("data")),
+            (vec![&labelled, &labelled], Some("data")),
+            (vec![&plain, &labelled], None),
+            (vec![&plain, &shared], None),
+            (vec![&shared], Some("data")),
+            (vec![&shared, &shared], Some("data")),
+        ] {
+            let engines = ["node-0", "node-1"];
+            let one = one_of(engines.into_iter().zip(volumes.iter().copied()), "data").ok();
+            assert_eq!(one.as_ref().and_then(|it| it["Name"].as_str()), expected, "{volumes:?}");
+        }
+    }
 
     #[test]
     fn local_volumes_are_named_after_their_engine() {
