@@ -21,6 +21,8 @@ pub struct Agent {
     /// The Unix socket of the engine on the agent's machine, for our executor.
     pub socket: String,
     pub offers: BTreeMap<OfferId, HeldOffer>,
+    /// Offers that nobody used in time, since the last one arrived: without others they say what the agent has.
+    pub declined: Vec<HeldOffer>,
     pub engine: EngineLink,
     /// The master says that it is no more part of the cluster. Its next offer proves the contrary.
     pub failed: bool,
@@ -55,6 +57,7 @@ impl Agent {
             address,
             socket,
             offers: BTreeMap::new(),
+            declined: Vec::new(),
             engine: EngineLink::Connecting,
             failed: false,
         }

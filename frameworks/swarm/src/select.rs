@@ -158,11 +158,16 @@ impl<'a> Candidate<'a> {
                 conditions => format!("filter {filter} [{}]", conditions.join(" ")),
             };
         }
-        let (request, offers) = (spec.request(), self.offers());
+        let request = spec.request();
+        let offers = if self.agent.offers.is_empty() { self.agent.declined.clone() } else { self.offers() };
         let misfits = spec.choice.kinds().iter().filter_map(|kind| fit(&request, *kind, &offers).err());
         let mut texts: Vec<String> = misfits.map(|misfit: Misfit| misfit.to_string()).collect();
         texts.dedup();
-        if texts.is_empty() { "has room now".to_string() } else { texts.join("; ") }
+        match texts.is_empty() {
+            false => texts.join("; "),
+            true if self.agent.offers.is_empty() => Misfit::NoOffers.to_string(),
+            true => "has room now".to_string(),
+        }
     }
 }
 

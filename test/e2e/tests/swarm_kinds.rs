@@ -15,16 +15,55 @@ const RESERVED: &str = "cpus(ads):2;mem(ads):256;disk(ads):64;disk:64;ports:[310
 /// Only nodes with usage slack.
 const PAIR: &str = "-e constraint:node!=node-2";
 
-#[test]
-fn containers_get_the_requested_kind_of_resources() {
-    let both = Node {
+/// A node of both kinds.
+fn both() -> Node {
+    Node {
         resources: Some(BOTH.to_owned()),
         agent_flags: vec![
             "--resource_estimator=fixed".to_owned(),
             format!("--fixed_estimator_resources={SLACK}"),
         ],
         ..Node::default()
-    };
+    }
+}
+
+/// The next manager has the same framework without the capability.
+#[test]
+fn disabled_revocable_resources_leave_running_containers_alone() {
+    let manage = ["--cluster-opt=mesos.enablerevocable=true", "--cluster-opt=mesos.tasktimeout=1m"];
+    let Some(swarm) = Swarm::with(&[both()], &[], &manage) else { return };
+    let revocable = "-e constraint:res-type==revocable";
+    let id = swarm.ok(&format!("run -d --name cheap -c 1 --net none {revocable} busybox sleep 1000"));
+    let Swarm { mut manager, cluster, engines } = swarm;
+    manager.kill();
+    let state = cluster.folder().join("swarm");
+    let manager =
+        Manager::start(&cluster.master.address, &state, &["--cluster-opt=mesos.tasktimeout=2s"], &[]);
+    let swarm = Swarm { manager, cluster, engines };
+    swarm.wait_for_offers(1);
+    let [framework] = &frameworks(&swarm)[..] else { panic!("another framework") };
+    assert!(!framework["capabilities"].to_string().contains("REVOCABLE_RESOURCES"), "{framework}");
+    let info = swarm.ok("info");
+    assert!(info.contains("res-type=regular") && !info.contains("cpus(revocable)"), "{info}");
+    assert_eq!(swarm.ok("ps -q --no-trunc --filter label=res-type=revocable"), id);
+    let disabled = "revocable resources are not enabled (cluster option mesos.enablerevocable)";
+    swarm.fails(&format!("create -c 1 --net none {revocable} busybox true"), &[disabled]);
+    for soft in ["==~revocable", "==*"] {
+        let created = swarm.ok(&format!("create -c 1 --net none -e constraint:res-type{soft} busybox true"));
+        assert_eq!(kind(&swarm, &created), "regular", "{soft}");
+    }
+    // It was placed on what is no longer offered.
+    swarm.ok("kill cheap");
+    wait_for("the task to terminate", || {
+        let framework = frameworks(&swarm).pop()?;
+        framework["tasks"].as_array()?.iter().all(|task| task["name"] != "cheap").then_some(())
+    });
+    swarm.fails("start cheap", &["container failed to start after 2s", "node-0: "]);
+}
+
+#[test]
+fn containers_get_the_requested_kind_of_resources() {
+    let both = both();
     let lent = Node { resources: Some(RESERVED.to_owned()), ..Node::default() };
     let manage = [
         "--cluster-opt=mesos.enablerevocable=true",
@@ -41,6 +80,7 @@ fn containers_get_the_requested_kind_of_resources() {
         ("use case 7: the type is shown", type_is_shown),
         ("forms of the constraint", forms),
         ("every command with each kind", commands),
+        ("revocable memory that is not offered", no_memory),
         ("tasks on the wire", wire),
         ("lent resources are reclaimed", reclaimed),
     ]);
@@ -178,6 +218,8 @@ fn type_is_shown(swarm: &Swarm) {
         assert_eq!(&swarm.ok(&format!("ps -q --no-trunc --filter label=res-type={filter}")), expected);
     }
     assert_eq!(swarm.ok("ps -q --filter label=res-type=gold"), "");
+    let warned = swarm.sh("create -c 1 --net none -l res-type=gold busybox true").stderr;
+    assert!(warned.contains("WARNING: the label res-type is set to the type of the resources"), "{warned}");
     let constraints = "{{index .Config.Labels \"com.docker.swarm.constraints\"}}";
     let written = swarm.docker(&["inspect", "-f", constraints, &revocable]).stdout;
     assert!(written.contains("res-type==~revoca*"), "{written}");
@@ -253,11 +295,28 @@ fn commands(swarm: &Swarm) {
         assert_eq!(swarm.ok(&format!("run --rm {with} busybox echo gone")), "gone");
         swarm.ok(&format!("run -d {with} --name long busybox sh -c 'echo begun; sleep 100'"));
         assert_eq!(swarm.ok("exec long echo inside"), "inside");
-        wait_for("output", || (swarm.ok("logs long") == "begun").then_some(()));
+        let terminal = "sh -c 'test -t 0 && echo terminal'";
+        for line in [format!("run -it --rm {with} busybox {terminal}"), format!("exec -it long {terminal}")] {
+            let shown = swarm.in_terminal(&line);
+            assert!(shown.contains("terminal"), "{line}: {shown}");
+        }
+        let mut follow = swarm.manager.command(&["logs", "-f", "long"]);
+        let mut follow = follow.stdout(Stdio::piped()).spawn().expect("docker starts");
+        let mut output = BufReader::new(follow.stdout.take().expect("piped")).lines();
+        assert_eq!(output.next().expect("a line").expect("read"), "begun");
         swarm.ok("kill long");
+        assert!(output.next().is_none() && follow.wait().expect("it ends").success());
         assert_eq!(swarm.ok("wait long"), "137");
         swarm.ok("rm short long");
     }
+}
+
+/// The estimator offers cpus only.
+fn no_memory(swarm: &Swarm) {
+    swarm.fails(
+        &format!("create -m 20m --net none {PAIR} -e constraint:res-type==revocable busybox true"),
+        &["no resources available to schedule container", "node-0: requested 20 revocable mem, offered 0"],
+    );
 }
 
 /// Every amount of a task is of one kind.

@@ -93,6 +93,7 @@ impl Manager {
             out.effect(Effect::Decline(Vec::from([id])));
             return;
         }
+        agent.declined.clear();
         agent.offers.insert(id.clone(), HeldOffer { id: id.clone(), resources });
         self.holders.insert(id.clone(), agent_id.clone());
         self.timers.set(Timer::Offer(agent_id, id), deadline);
@@ -110,9 +111,11 @@ impl Manager {
     }
 
     pub(super) fn on_offer_timeout(&mut self, agent: &AgentId, offer: &OfferId, out: &mut Outbox<Self>) {
-        if self.take_offer(agent, offer).is_some() {
-            out.effect(Effect::Decline(Vec::from([offer.clone()])));
+        let Some(declined) = self.take_offer(agent, offer) else { return };
+        if let Some(agent) = self.agent_mut(agent) {
+            agent.declined.push(declined);
         }
+        out.effect(Effect::Decline(Vec::from([offer.clone()])));
     }
 
     /// An agent without containers is of no interest any more; the engine of another may still be there.

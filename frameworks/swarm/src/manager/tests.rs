@@ -7,6 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use expect_test::expect;
 use tepui_types::AgentId;
@@ -14,6 +15,7 @@ use tepui_types::AgentId;
 use script::{World, check, config};
 
 use crate::info::{Counts, status_rows};
+use crate::manager::Config;
 use crate::schedule::Scheduler;
 
 #[test]
@@ -381,6 +383,53 @@ fn create_without_a_node_is_rejected_with_reasons() {
               node-0: requested 2 regular cpus, offered 1
         "#]],
     );
+}
+
+#[test]
+fn reasons_name_what_was_offered_last() {
+    let config = Config { offer_timeout: Duration::from_secs(2), ..config(true) };
+    let script = "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 2
+        wait 2
+        wait 3
+        create 2 web -c 1
+        wait 5
+        create 3 web -c 2
+        offer O2 A1 cpus:1.5
+        rescind O2
+        wait 5
+        ";
+    expect![[r#"
+        > subscribe F1
+        record framework F1
+        > offer O1 A1 cpus:1
+        record agent A1 a1:2375
+        connect A1 a1:2375
+        > up A1 node-0
+        > create 1 web -c 2
+        revive
+        > wait 2
+        decline O1
+        > wait 3
+        reply 1 500 container failed to start after 5s: no resources available to schedule container
+          node-0: requested 2 regular cpus, offered 1
+        > create 2 web -c 1
+        revive
+        > wait 5
+        reply 2 500 container failed to start after 5s: no resources available to schedule container
+          node-0: no offers
+        > create 3 web -c 2
+        revive
+        > offer O2 A1 cpus:1.5
+        > rescind O2
+        > wait 5
+        reply 3 500 container failed to start after 5s: no resources available to schedule container
+          node-0: no offers
+    "#]]
+    .assert_eq(&World::new(config).play(script));
 }
 
 #[test]
