@@ -6,6 +6,8 @@
 use alloc::string::String;
 use core::fmt;
 
+use tepui_types::AgentId;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// The request itself is wrong.
@@ -14,8 +16,8 @@ pub enum Rejection {
     Conflict(String),
     /// The request is right, but cannot be carried out.
     Failed(String),
-    /// No engine could pull the image without credentials.
-    NoImage(String),
+    /// The engine of this agent could not pull the image without credentials.
+    NoImage { agent: AgentId, message: String },
     /// Too much is under way; the client may come again.
     Busy(String),
 }
@@ -25,7 +27,7 @@ impl Rejection {
         match self {
             Rejection::BadParameter(_) => 400,
             Rejection::Conflict(_) => 409,
-            Rejection::NoImage(_) => 404,
+            Rejection::NoImage { .. } => 404,
             Rejection::Failed(_) => 500,
             Rejection::Busy(_) => 503,
         }
@@ -36,7 +38,7 @@ impl Rejection {
             Rejection::BadParameter(text)
             | Rejection::Conflict(text)
             | Rejection::Failed(text)
-            | Rejection::NoImage(text)
+            | Rejection::NoImage { message: text, .. }
             | Rejection::Busy(text) => text,
         }
     }

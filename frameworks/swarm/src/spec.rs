@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 
 use serde_json::{Map, Value};
 use tepui_placement::{Kind, Port, Request};
+use tepui_types::AgentId;
 
 use crate::expression::Expression;
 use crate::occupant::HostBinding;
@@ -50,6 +51,8 @@ pub struct ContainerSpec {
     pub links: Vec<String>,
     /// The engine removes the container when it exits.
     pub auto_remove: bool,
+    /// The only agent that will do: its engine has the image. Not part of the document.
+    pub agent: Option<AgentId>,
 }
 
 /// One port of a container on a port of the host.
@@ -94,6 +97,7 @@ impl ContainerSpec {
             volumes_from: strings(&host, "VolumesFrom")?,
             links: strings(&host, "Links")?,
             auto_remove: flag(&host, "AutoRemove")?,
+            agent: None,
             labels,
             document,
         };

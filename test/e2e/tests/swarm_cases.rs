@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 use tepui_e2e::swarm::{Node, Ran, Swarm, docker_command};
@@ -40,6 +40,8 @@ fn classic_cases_pass() {
         ("attach", attach),
         ("cp", cp),
         ("signals", signals),
+        ("signals of a client in the foreground", foreground_signals),
+        ("restart policies", restart_policies),
         ("rm", rm),
         ("names", names),
         ("ps filters", ps_filters),
@@ -57,6 +59,7 @@ fn classic_cases_pass() {
         ("networks and volumes", networks_and_volumes),
         ("strategies", strategies),
         ("images", images),
+        ("import and prune", import_and_prune),
         ("no connection is left behind", connections),
     ]);
 }
@@ -77,6 +80,7 @@ fn version_and_info(swarm: &Swarm) {
         assert!(info.contains(text), "no {text:?} in {info}");
     }
     assert!(!info.contains("gold") && !info.contains("node=x"), "{info}");
+    assert!(swarm.manager.log().contains("label res-type of the engine is replaced"), "of node-0");
 }
 
 fn run_and_ps(swarm: &Swarm) {
@@ -246,6 +250,39 @@ fn signals(swarm: &Swarm) {
     assert_eq!(swarm.ok("inspect -f {{.State.Running}} c1"), "true");
 }
 
+fn foreground_signals(swarm: &Swarm) {
+    let script = "trap 'exit 7' INT; echo ready; while :; do sleep 0.1; done";
+    let arguments = ["run", "-m", "20m", "--net", "none", "busybox", "sh", "-c", script];
+    let mut client = swarm.manager.command(&arguments);
+    let mut client = client.stdout(Stdio::piped()).spawn().expect("docker starts");
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(client.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut output, &mut line).expect("output");
+    assert_eq!(line, "ready\n");
+    let pid = client.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    assert_eq!(client.wait().expect("it ends").code(), Some(7), "the exit code of the command");
+}
+
+/// The engine starts the container again, and the task goes on with it.
+fn restart_policies(swarm: &Swarm) {
+    swarm.ok(&format!("{RUN} -d --restart on-failure:2 --name c1 busybox sh -c 'echo run; exit 3'"));
+    wait_for("the last exit", || {
+        let state = swarm.ok("inspect -f '{{.RestartCount}} {{.State.Status}}' c1");
+        (state == "2 exited").then_some(())
+    });
+    assert_eq!(swarm.ok("logs c1"), "run\nrun\nrun");
+    assert_eq!(swarm.ok("wait c1"), "3");
+    let state = || {
+        let http = Http::new(&swarm.cluster.master.address);
+        let tasks = http.post("/api/v1", &json!({"type": "GET_TASKS"})).json().expect("tasks");
+        let all = ["tasks", "completed_tasks"].map(|key| tasks["get_tasks"][key].as_array().cloned());
+        let task = all.into_iter().flatten().flatten().filter(|it| it["name"] == "c1").last();
+        task.map(|it| it["state"].clone())
+    };
+    wait_for("the task to terminate", || (state()? == "TASK_FAILED").then_some(()));
+}
+
 fn rm(swarm: &Swarm) {
     swarm.ok(&format!("{RUN} -d --name c1 busybox sleep 100"));
     swarm.fails("rm c1", &["running"]);
@@ -283,7 +320,7 @@ fn names(swarm: &Swarm) {
 
 fn ps_filters(swarm: &Swarm) {
     let running = swarm.ok(&format!(
-        "{RUN} -d --name running -l kind=a -l and=1 -e constraint:node==node-0 busybox sleep 100"
+        "{RUN} -d --name running -v kept:/kept -l kind=a -l and=1 -e constraint:node==node-0 busybox sleep 100"
     ));
     let exited = swarm
         .ok(&format!("{RUN} -d --name exited -l kind=a -e constraint:node==node-1 busybox sh -c 'exit 2'"));
@@ -303,6 +340,11 @@ fn ps_filters(swarm: &Swarm) {
         ("-a --filter label=kind", vec![&running, &exited, &created]),
         ("-a --filter node=node-1", vec![&exited]),
         ("-a --filter node=node-9", vec![]),
+        ("-a --filter volume=kept", vec![&running]),
+        ("-a --filter volume=/kept", vec![&running]),
+        ("-a --filter network=none", vec![&running, &exited, &created]),
+        ("-a --filter network=host", vec![]),
+        ("-a --filter health=healthy", vec![]),
         ("-n 2", vec![&created, &exited]),
         ("-l", vec![&created]),
     ] {
@@ -475,6 +517,31 @@ fn images(swarm: &Swarm) {
     assert_eq!(swarm.ok("images -q other").lines().count(), 1, "one row for three engines");
     swarm.ok("rmi other");
     assert_eq!(swarm.ok("images -q other"), "");
+}
+
+fn import_and_prune(swarm: &Swarm) {
+    let folder = swarm.cluster.folder().join("import");
+    std::fs::create_dir_all(&folder).expect("made");
+    std::fs::write(folder.join("file"), "imported").expect("written");
+    let archive = swarm.cluster.folder().join("import.tar");
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(&folder).arg("-cf").arg(&archive).arg("file");
+    assert!(tar.status().expect("tar runs").success());
+    swarm.ok(&format!("import {} imported", archive.display()));
+    for node in 0..swarm.engines.len() {
+        let listed = swarm.ok(&format!("images -q --filter node=node-{node} imported"));
+        assert_eq!(listed.lines().count(), 1, "node-{node}");
+    }
+    swarm.ok("rmi imported");
+    // Containers that run, images with a name and what belongs to others on the engines are left.
+    let running = swarm.ok(&format!("{RUN} -d --name c1 busybox sleep 100"));
+    swarm.ok(&format!("{RUN} --name c2 busybox true"));
+    swarm.engines[1].create("others", "x");
+    let pruned = swarm.ok("system prune -f");
+    assert!(pruned.contains("Deleted Containers"), "{pruned}");
+    assert_eq!(swarm.ok("ps -qa --no-trunc"), running);
+    assert!(swarm.engines[1].inspect("others").is_some());
+    assert!(!swarm.ok("images -q busybox").is_empty());
 }
 
 fn commit_and_build(swarm: &Swarm) {

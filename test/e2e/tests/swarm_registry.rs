@@ -95,6 +95,7 @@ fn create_with_credentials(swarm: &Swarm, registry: &Registry, image: &str) {
     assert!(refused.text().contains("No such image"), "{}", refused.text());
     let created = create(&[("x-registry-auth", &auth)]);
     assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(engines_with(swarm, image).len(), 1, "only where the container is");
     assert!(!swarm.manager.log().contains(&auth), "credentials are in the log");
     for text in [auth.as_str(), registry::PASSWORD] {
         let found = std::process::Command::new("grep")
@@ -163,4 +164,27 @@ fn engine_crash_during_a_pull_fails_the_run_with_a_reason() {
     swarm.wait_for_offers(1);
     assert_eq!(swarm.ok("ps -aq"), "", "nothing is left of it");
     assert_eq!(swarm.ok(&format!("run -m 20m --net none --name web {image} echo again")), "again");
+}
+
+#[test]
+fn agent_loss_during_a_pull_fails_the_run_with_a_reason() {
+    let Some((mut swarm, registry, image)) = with_absent_image(&["--cluster-opt=mesos.tasktimeout=1s"])
+    else {
+        return;
+    };
+    registry.pause();
+    let run = run_while_paused(&swarm, &image);
+    let agents = swarm.cluster.http().get("/slaves").json().expect("agents");
+    swarm.cluster.agents[0].kill();
+    let gone = json!({"agent_id": {"value": agents["slaves"][0]["id"]}});
+    let answer =
+        swarm.cluster.http().post("/api/v1", &json!({"type": "MARK_AGENT_GONE", "mark_agent_gone": gone}));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let ran = Ran::of(run.wait_with_output().expect("docker ends"));
+    assert_eq!(ran.code, 125, "{ran:?}");
+    assert!(ran.stderr.contains("Agent was marked gone by an operator"), "{ran:?}");
+    // Its name is free: the next one only finds no node.
+    swarm.fails("create -m 20m --net none --name web busybox true", &["container failed to start after 1s"]);
+    assert_eq!(swarm.ok("ps -aq"), "");
+    registry.resume();
 }

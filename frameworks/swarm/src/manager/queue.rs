@@ -175,7 +175,7 @@ impl Manager {
         }
     }
 
-    /// Every agent, with what occupies its engine as far as the spec depends on it.
+    /// Every agent that the spec allows, with what occupies its engine as far as the spec depends on it.
     pub(super) fn candidates(&self, spec: &ContainerSpec) -> Vec<Candidate<'_>> {
         let empty = || (0, Vec::new());
         let crowd = |id: &AgentId, agent| {
@@ -184,7 +184,7 @@ impl Manager {
                 false => (crowd.len(), Vec::new()),
             })
         };
-        let agents = self.agents.iter();
+        let agents = self.agents.iter().filter(|(id, _)| spec.agent.as_ref().is_none_or(|only| only == *id));
         let mut candidates: Vec<Candidate<'_>> = agents
             .map(|(id, agent)| {
                 let (crowd, occupants) = crowd(id, &**agent);

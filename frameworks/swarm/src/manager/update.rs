@@ -112,7 +112,10 @@ impl Manager {
             self.enqueue(pending);
         } else if let Some(request) = pending.request {
             let answer = match &update.missing_image {
-                Some(image) => Rejection::NoImage(format!("No such image: {image}: {}", failure(update))),
+                Some(image) => Rejection::NoImage {
+                    agent: AgentId::new(&*container.agent),
+                    message: format!("No such image: {image}: {}", failure(update)),
+                },
                 None => Rejection::Failed(failure(update)),
             };
             out.effect(Effect::Reply { request, answer: Err(answer) });

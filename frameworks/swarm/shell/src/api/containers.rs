@@ -26,6 +26,7 @@ use crate::body::{self, Body};
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 const NANOS_PER_THOUSANDTH: i64 = 1_000_000;
 const SHARES_PER_CPU: i64 = 1024;
+const LABEL_WARNING: &str = "the label res-type is set to the type of the resources of the container";
 
 impl Api {
     pub async fn container_list(&self, call: Call) -> Result<Response<Body>, ApiError> {
@@ -93,9 +94,11 @@ impl Api {
                 created = self.handle().create(name.clone(), spec.clone()).await;
             }
         }
-        if let (Err(Rejection::NoImage(_)), Some(credentials)) = (&created, credentials(&call)) {
-            self.pull_with(&call, credentials, &spec.image).await?;
-            created = self.handle().create(name, spec).await;
+        if let (Err(Rejection::NoImage { agent, .. }), Some(credentials)) = (&created, credentials(&call)) {
+            self.pull_with(&call, credentials, &spec.image, agent).await?;
+            let mut there = spec.clone();
+            there.agent = Some(agent.clone());
+            created = self.handle().create(name, there).await;
         }
         let created = created?;
         self.published(|view| {
@@ -105,7 +108,9 @@ impl Api {
         if let Some(container) = self.handle().view().containers.get(&created.task) {
             self.touch(&AgentId::new(&*container.agent));
         }
-        Ok(reply::json(StatusCode::CREATED, &json!({"Id": created.id, "Warnings": []})))
+        let is_replaced = spec.labels.contains_key(tepui_swarm::RES_TYPE);
+        let warnings: Vec<&str> = is_replaced.then_some(LABEL_WARNING).into_iter().collect();
+        Ok(reply::json(StatusCode::CREATED, &json!({"Id": created.id, "Warnings": warnings})))
     }
 
     /// Whether a container is gone from its engine; then the manager forgets it.

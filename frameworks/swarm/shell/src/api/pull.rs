@@ -9,6 +9,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::Value;
+use tepui_types::AgentId;
 use tokio::task::JoinSet;
 
 use super::Api;
@@ -18,7 +19,7 @@ use super::forward::{end_to_end, request};
 use super::images::{constraints, engine_query, progress, progress_error, pulled_name};
 use super::reply;
 use super::route::{escape, with_query};
-use super::targets::{Target, fan_out};
+use super::targets::Target;
 use crate::body::{self, Body, Pieces};
 
 /// The longest line of progress of an engine.
@@ -52,25 +53,24 @@ impl Api {
         self.load_to(engines, call, path, "Loading").await
     }
 
-    /// For a create with credentials, as the CLI does it for one without: on all engines. They are in no record and no log.
-    pub async fn pull_with(&self, call: &Call, credentials: HeaderMap, image: &str) -> Result<(), ApiError> {
+    /// For a create with credentials: on the engine that has not the image. They are in no record and no log.
+    pub async fn pull_with(
+        &self,
+        call: &Call,
+        credentials: HeaderMap,
+        image: &str,
+        agent: &AgentId,
+    ) -> Result<(), ApiError> {
         let (from, tag) = split_reference(image);
         let query = format!("fromImage={}&tag={}", escape(from), escape(tag));
         let path = with_query(format!("{}/images/create", call.matched.version), &query);
-        let answers = fan_out(self.some_engines()?, |target| {
-            let request = request(Method::POST, &path, credentials.clone(), body::empty());
-            async move { follow(&target, request.map_err(|error| error.message)?).await }
-        })
-        .await;
-        let mut errors = Vec::new();
-        for (target, outcome) in answers {
-            self.touch(&target.agent);
-            errors.extend(outcome.err().map(|error| format!("{}: {error}", target.name)));
-        }
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(ApiError::failed(errors.join("\n"))),
-        }
+        let target = self.engines().into_iter().find(|target| target.agent == *agent);
+        let target =
+            target.ok_or_else(|| ApiError::failed("the engine that was to pull the image is lost"))?;
+        let request = request(Method::POST, &path, credentials, body::empty())?;
+        let outcome = follow(&target, request).await;
+        self.touch(agent);
+        outcome.map_err(|error| ApiError::failed(format!("{}: {error}", target.name)))
     }
 
     fn pull(&self, engines: Vec<Target>, path: &str, headers: HeaderMap, name: String) -> Response<Body> {
@@ -174,7 +174,7 @@ fn split_reference(image: &str) -> (&str, &str) {
 }
 
 struct Outcome {
-    agent: tepui_types::AgentId,
+    agent: AgentId,
     error: Option<String>,
 }
 
@@ -184,7 +184,7 @@ async fn report(
     label: &str,
     done: &str,
     outcome: Result<(), String>,
-    agent: tepui_types::AgentId,
+    agent: AgentId,
 ) -> Outcome {
     let (end, error) = match outcome {
         Ok(()) => (done.to_owned(), None),

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 use tepui_client::backoff::Backoff;
 use tepui_client::random;
-use tepui_swarm::{Engine, EngineEvent, Image, Input, Occupant};
+use tepui_swarm::{Engine, EngineEvent, Image, Input, Occupant, RES_TYPE};
 use tepui_types::AgentId;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
@@ -132,6 +132,9 @@ impl Watch {
         }
         let mut engine = Engine::from_info(&snapshot.info)
             .map_err(|why| EngineFault::Garbled { address: self.client.address().to_string(), why })?;
+        if stale.info && engine.labels.contains_key(RES_TYPE) {
+            warn!(agent_id = %self.agent, engine = engine.name, "label res-type of the engine is replaced by the type of its resources");
+        }
         engine.occupants = snapshot.containers.iter().filter_map(Occupant::from_listed).collect();
         engine.images = snapshot.images.iter().filter_map(Image::from_listed).collect();
         self.engines.publish(&self.agent, Arc::new(snapshot.clone()));
