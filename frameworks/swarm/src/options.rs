@@ -183,6 +183,33 @@ mod tests {
     }
 
     #[test]
+    fn every_option_has_a_variable_that_it_overrides() {
+        let values = [
+            ("127.0.0.1", "::1"),
+            ("1", "2"),
+            ("alice", "bob"),
+            ("1s", "2m"),
+            ("3s", "4m"),
+            ("5s", "6m"),
+            ("true", "false"),
+            ("true", "false"),
+            ("web", "web,db"),
+        ];
+        for ((key, variable), (value, other)) in KEYS.into_iter().zip(values) {
+            let options = |option: Option<&str>, variables: &[(&str, &str)]| {
+                let option = option.map(|value| format!("{key}={value}"));
+                let parsed = parse(&option.as_deref().into_iter().collect::<Vec<_>>(), variables);
+                ClusterOptions { ignored: Vec::new(), ..parsed.expect(key) }
+            };
+            let expected = options(Some(value), &[]);
+            assert_eq!(options(None, &[(variable, value)]), expected, "{variable}");
+            assert_eq!(options(Some(value), &[(variable, other)]), expected, "{key} overrides {variable}");
+            let has_effect = !["mesos.address", "mesos.port"].contains(&key);
+            assert_eq!(options(None, &[(variable, other)]) != expected, has_effect, "{key}");
+        }
+    }
+
+    #[test]
     fn defaults_are_those_of_classic_swarm() {
         let defaults = parse(&[], &[]).expect("defaults");
         assert_eq!(

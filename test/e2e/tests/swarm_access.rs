@@ -1,7 +1,10 @@
 //! Ways to a manager of `tepui swarm`: TLS, Unix sockets, and a standby that passes requests on. Needs root.
 
-use tepui_e2e::dockerd::IMAGE;
-use tepui_e2e::swarm::{Manager, Node, Swarm, agent_flags, start_engine};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use tepui_e2e::dockerd::{Dockerd, IMAGE};
+use tepui_e2e::swarm::{Manager, Node, Swarm, agent_flags, docker_command, start_engine};
 use tepui_e2e::{Certificates, Cluster, Masters, Program, wait_for};
 use tepui_facilities::{Facility, Port, available};
 
@@ -11,17 +14,19 @@ fn run<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&["run"], &SMALL[..], arguments].concat()
 }
 
+/// As managers, engines and the docker CLI take them.
+fn tls_flags(certificates: &Certificates, cert: &str, key: &str) -> Vec<String> {
+    let file = |flag: &str, name: &str| format!("--{flag}={}", certificates.file(name).display());
+    vec!["--tlsverify".to_owned(), file("tlscacert", "ca.pem"), file("tlscert", cert), file("tlskey", key)]
+}
+
 #[test]
 fn clients_and_engines_are_verified_by_their_certificates() {
     if !available(&[Facility::Docker, Facility::Program("docker")]) {
         return;
     }
     let certificates = Certificates::make();
-    let flags = |cert: &str, key: &str| {
-        let file = |flag: &str, name: &str| format!("--{flag}={}", certificates.file(name).display());
-        let files = [file("tlscacert", "ca.pem"), file("tlscert", cert), file("tlskey", key)];
-        ["--tlsverify".to_owned()].into_iter().chain(files).collect::<Vec<String>>()
-    };
+    let flags = |cert: &str, key: &str| tls_flags(&certificates, cert, key);
     let held = Port::take();
     let port = held.number();
     let node = Node {
@@ -44,6 +49,19 @@ fn clients_and_engines_are_verified_by_their_certificates() {
 }
 
 #[test]
+fn tls_without_verification_takes_any_client() {
+    let certificates = Certificates::make();
+    let manage = tls_flags(&certificates, "cert.pem", "key.pem");
+    let manage: Vec<&str> =
+        manage.iter().map(|flag| if flag == "--tlsverify" { "--tls" } else { flag }).collect();
+    let cli = ["--tls".to_owned(), format!("--tlscacert={}", certificates.file("ca.pem").display())];
+    let Some(swarm) = Swarm::with_cli(&[Node::default()], &[], &manage, &cli) else { return };
+    assert_eq!(swarm.done(&run(&[IMAGE, "echo", "encrypted"])), "encrypted");
+    let plain = docker_command(&swarm.manager.host, &["ps"]).output().expect("docker starts");
+    assert!(!plain.status.success(), "not without TLS");
+}
+
+#[test]
 fn unix_socket_is_for_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a directory");
@@ -56,10 +74,20 @@ fn unix_socket_is_for_its_owner() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-#[test]
-fn standby_forwards_requests_and_takes_over() {
+/// Two managers of one cluster with one node; the first leads.
+struct Pair {
+    first: Manager,
+    second: Manager,
+    _ports: [Port; 2],
+    _agent: Program,
+    _masters: Masters,
+    _engine: Dockerd,
+}
+
+/// `options`: of both managers; `cli`: of the docker CLI.
+fn pair(options: &[String], cli: &[String]) -> Option<Pair> {
     if !available(&[Facility::Docker, Facility::Program("docker"), Facility::Program("etcd")]) {
-        return;
+        return None;
     }
     let engine = start_engine(0, &Node::default());
     let masters = Masters::start(1, 1);
@@ -67,45 +95,83 @@ fn standby_forwards_requests_and_takes_over() {
     flags.push(format!("--master={}", masters.list()));
     flags.push(format!("--runtime_dir={}", masters.folder().join("run").display()));
     flags.push(format!("--cgroups_root={}", masters.folder().file_name().expect("a name").display()));
-    let _agent = Program::start("agent", &masters.folder().join("agent"), &flags, Vec::new());
+    let agent = Program::start("agent", &masters.folder().join("agent"), &flags, Vec::new());
     masters.wait_for_agents(0, 1);
     let ports = [Port::take(), Port::take()];
-    let manager = |name: &str, port: &Port| {
-        let port = port.number();
-        let (host, advertise) = (format!("--host=127.0.0.1:{port}"), format!("--advertise=127.0.0.1:{port}"));
+    let start = |name: &str, port: &Port| {
+        let address = port.address();
+        let (host, advertise) = (format!("--host={address}"), format!("--advertise={address}"));
         let manage = [
-            host.as_str(),
+            &host,
             &advertise,
             "--replication",
             "--replication-ttl=2s",
             "--cluster-opt=mesos.tasktimeout=1m",
         ];
-        Manager::start(&masters.etcd.address(), &masters.folder().join(name), &manage, &[])
+        let manage: Vec<&str> = manage.into_iter().chain(options.iter().map(String::as_str)).collect();
+        let mut manager = Manager::start(&masters.etcd.address(), &masters.folder().join(name), &manage, &[]);
+        manager.cli = cli.to_vec();
+        wait_for("the manager to know the leader", || is_ready(&manager));
+        manager
     };
-    let is_ready = |manager: &Manager| manager.docker(&["info"]).stdout.contains("Offers: 1").then_some(());
-    let done = |manager: &Manager, arguments: &[&str]| {
-        let ran = manager.docker(arguments);
-        assert_eq!(ran.code, 0, "{ran:?}");
-        ran.stdout.trim().to_owned()
-    };
-    let mut first = manager("first", &ports[0]);
-    wait_for("the first to lead", || is_ready(&first));
-    let second = manager("second", &ports[1]);
-    wait_for("the second to know the leader", || is_ready(&second));
-    assert!(done(&first, &["info"]).contains("Role: primary"));
-    assert!(done(&second, &["info"]).contains("Role: replica"));
-    let id = done(&second, &run(&["-d", "--name", "web", IMAGE, "sleep", "1000"]));
-    assert_eq!(done(&second, &run(&[IMAGE, "echo", "by way of the leader"])), "by way of the leader");
-    assert_eq!(done(&first, &["ps", "-q", "--no-trunc"]), id);
+    let (first, second) = (start("first", &ports[0]), start("second", &ports[1]));
+    Some(Pair { first, second, _ports: ports, _agent: agent, _masters: masters, _engine: engine })
+}
+
+fn is_ready(manager: &Manager) -> Option<()> {
+    manager.docker(&["info"]).stdout.contains("Offers: 1").then_some(())
+}
+
+fn done(manager: &Manager, arguments: &[&str]) -> String {
+    let ran = manager.docker(arguments);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.stdout.trim().to_owned()
+}
+
+#[test]
+fn standby_forwards_requests_and_takes_over() {
+    let Some(mut pair) = pair(&[], &[]) else { return };
+    let (first, second) = (&mut pair.first, &pair.second);
+    assert!(done(first, &["info"]).contains("Role: primary"));
+    assert!(done(second, &["info"]).contains("Role: replica"));
+    let id = done(second, &run(&["-d", "--name", "web", IMAGE, "sh", "-c", "echo begun; exec sleep 1000"]));
+    assert_eq!(done(second, &run(&[IMAGE, "echo", "by way of the leader"])), "by way of the leader");
+    assert_eq!(done(first, &["ps", "-q", "--no-trunc"]), id);
+    // Clients of the standby whose calls are with the leader when it is killed: one follows a log, one waits for a node.
+    let mut follow = second.command(&["logs", "-f", "web"]);
+    let mut follow = follow.stdout(Stdio::piped()).spawn().expect("docker starts");
+    let mut output = BufReader::new(follow.stdout.take().expect("piped")).lines();
+    assert_eq!(output.next().expect("a line").expect("read"), "begun");
+    let large = ["create", "-m", "100g", "--net", "none", "--name", "large", IMAGE, "true"];
+    // Offers are asked for when a create finds no node.
+    let revives = |leader: &Manager| leader.log().matches("effect=revive").count();
+    let before = revives(first);
+    let mut waiting = second.command(&large).stderr(Stdio::piped()).spawn().expect("docker starts");
+    wait_for("the create to wait", || (revives(first) > before).then_some(()));
     first.kill();
-    wait_for("the second to lead", || is_ready(&second));
-    assert_eq!(done(&second, &["ps", "-q", "--no-trunc"]), id, "nothing is lost");
-    assert_eq!(done(&second, &["exec", "web", "echo", "inside"]), "inside");
-    assert_eq!(done(&second, &run(&[IMAGE, "echo", "on"])), "on");
+    assert!(output.next().is_none(), "the stream ends");
+    follow.wait().expect("docker ends");
+    assert!(!waiting.wait().expect("docker ends").success());
+    wait_for("the second to lead", || is_ready(second));
+    assert_eq!(done(second, &["ps", "-q", "--no-trunc"]), id, "nothing is lost");
+    assert_eq!(done(second, &["exec", "web", "echo", "inside"]), "inside");
+    assert_eq!(done(second, &run(&["--name", "large", IMAGE, "echo", "on"])), "on", "the name is free");
     first.restart();
-    wait_for("the first to know the leader", || is_ready(&first));
-    done(&first, &["rm", "-f", "web"]);
-    assert_eq!(done(&second, &["ps", "-q"]), "");
+    wait_for("the first to know the leader", || is_ready(first));
+    assert!(done(first, &["info"]).contains("Role: replica"));
+    done(first, &["rm", "-f", "web"]);
+    assert_eq!(done(second, &["ps", "-q"]), "");
+}
+
+#[test]
+fn standby_forwards_requests_over_tls() {
+    let certificates = Certificates::make();
+    let cli = tls_flags(&certificates, "client.pem", "client.key");
+    let Some(pair) = pair(&tls_flags(&certificates, "cert.pem", "key.pem"), &cli) else { return };
+    assert!(done(&pair.second, &["info"]).contains("Role: replica"));
+    assert_eq!(done(&pair.second, &run(&[IMAGE, "echo", "safe"])), "safe");
+    let plain = docker_command(&pair.second.host, &["ps"]).output().expect("docker starts");
+    assert!(!plain.status.success(), "not without a certificate");
 }
 
 #[test]

@@ -266,18 +266,18 @@ fn foreground_signals(swarm: &Swarm) {
 
 /// The engine starts the container again, and the task goes on with it.
 fn restart_policies(swarm: &Swarm) {
-    swarm.ok(&format!("{RUN} -d --restart on-failure:2 --name c1 busybox sh -c 'echo run; exit 3'"));
+    swarm.ok(&format!("{RUN} -d --restart on-failure:2 --name again busybox sh -c 'echo run; exit 3'"));
     wait_for("the last exit", || {
-        let state = swarm.ok("inspect -f '{{.RestartCount}} {{.State.Status}}' c1");
+        let state = swarm.ok("inspect -f '{{.RestartCount}} {{.State.Status}}' again");
         (state == "2 exited").then_some(())
     });
-    assert_eq!(swarm.ok("logs c1"), "run\nrun\nrun");
-    assert_eq!(swarm.ok("wait c1"), "3");
+    assert_eq!(swarm.ok("logs again"), "run\nrun\nrun");
+    assert_eq!(swarm.ok("wait again"), "3");
     let state = || {
         let http = Http::new(&swarm.cluster.master.address);
         let tasks = http.post("/api/v1", &json!({"type": "GET_TASKS"})).json().expect("tasks");
         let all = ["tasks", "completed_tasks"].map(|key| tasks["get_tasks"][key].as_array().cloned());
-        let task = all.into_iter().flatten().flatten().filter(|it| it["name"] == "c1").last();
+        let task = all.into_iter().flatten().flatten().find(|it| it["name"] == "again");
         task.map(|it| it["state"].clone())
     };
     wait_for("the task to terminate", || (state()? == "TASK_FAILED").then_some(()));

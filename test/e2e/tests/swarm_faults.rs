@@ -247,11 +247,17 @@ fn container_of_a_gone_agent_shows_that_it_is_lost() {
     let answer = swarm.cluster.http().post("/api/v1", &gone);
     assert_eq!(answer.status, 200, "{}", answer.text());
     let lost = lines.map_while(Result::ok).find(|line| line.contains("container lost"));
-    assert!(lost.as_deref().is_some_and(|line| line.contains(&id) && line.contains("reason=lost")), "{lost:?}");
+    assert!(
+        lost.as_deref().is_some_and(|line| line.contains(&id) && line.contains("reason=lost")),
+        "{lost:?}"
+    );
     events.kill().expect("docker can be killed");
     events.wait().expect("docker ends");
     let state = inspect(&swarm, "web").expect("its engine has it")["State"].clone();
-    assert!(state["Running"] == false && state["Error"].as_str().is_some_and(|it| it.starts_with("lost")), "{state}");
+    assert!(
+        state["Running"] == false && state["Error"].as_str().is_some_and(|it| it.starts_with("lost")),
+        "{state}"
+    );
     let shown = swarm.done(&["ps", "-a", "--format", "{{.Status}}"]);
     assert!(shown.starts_with("Exited (137)") && shown.contains("(lost"), "{shown}");
     swarm.done(&["rm", "web"]);

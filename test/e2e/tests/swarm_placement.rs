@@ -1,6 +1,8 @@
 //! Strategies of `tepui swarm`, and many containers on many nodes, with real engines and the real docker CLI. Needs root.
 
-use tepui_e2e::swarm::{Node, Ran, Swarm};
+use serde_json::{Value, json};
+use tepui_e2e::swarm::{Manager, Node, Ran, Swarm};
+use tepui_e2e::wait_for;
 
 /// Creates a container; the node that it is on.
 fn place(swarm: &Swarm, options: &str) -> String {
@@ -32,6 +34,41 @@ fn random_strategy_skips_nodes_with_insufficient_resources() {
     for _ in 0..8 {
         assert_eq!(place(&swarm, "-c 2"), "node-1");
     }
+}
+
+/// The role of the reservation of each of a task's cpus, and how many.
+fn cpus(swarm: &Swarm, name: &str) -> Vec<(Option<String>, f64)> {
+    let tasks = swarm.cluster.http().post("/api/v1", &json!({"type": "GET_TASKS"})).json().expect("tasks");
+    let tasks = tasks["get_tasks"]["tasks"].as_array().expect("a list");
+    let task = tasks.iter().find(|it| it["name"] == name).expect("a task");
+    let cpus = task["resources"].as_array().into_iter().flatten().filter(|it| it["name"] == "cpus");
+    let role = |it: &Value| it["reservations"][0]["role"].as_str().map(str::to_owned);
+    cpus.map(|it| (role(it), it["scalar"]["value"].as_f64().unwrap_or_default())).collect()
+}
+
+#[test]
+fn reserved_resources_of_own_roles_are_used() {
+    let resources =
+        "cpus(web):2;mem(web):128;cpus(db):4;mem(db):128;cpus(other):8;mem(other):512;cpus:1;mem:64";
+    let node = Node { resources: Some(resources.to_owned()), ..Node::default() };
+    // A manager without the option is offered what is not reserved.
+    let Some(swarm) = Swarm::with(&[node], &[], &[]) else { return };
+    let Swarm { manager, cluster, engines } = swarm;
+    drop(manager);
+    let manage = ["--cluster-opt=mesos.role=web,db", "--cluster-opt=mesos.tasktimeout=2s"];
+    let manager = Manager::start(&cluster.master.address, &cluster.folder().join("roles"), &manage, &[]);
+    let swarm = Swarm { manager, cluster, engines };
+    wait_for("offers to both roles", || swarm.ok("info").contains("Offers: 2").then_some(()));
+    let create = |name: &str, cpus: u32| {
+        swarm.sh(&format!("create --name {name} -c {cpus} -m 64m --net none busybox true"))
+    };
+    for (name, amount, role) in [("large", 4, "db"), ("small", 2, "web")] {
+        let ran = create(name, amount);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(cpus(&swarm, name), [(Some(role.to_owned()), f64::from(amount))]);
+    }
+    let ran = create("third", 2);
+    assert!(ran.code != 0 && ran.stderr.contains("container failed to start after 2s"), "{ran:?}");
 }
 
 /// Ten engines and a hundred containers, eight clients at a time.

@@ -40,6 +40,8 @@ fn defaults_and_variables_configure_the_manager() {
         ("a:1,b:2", &[Host::Unix("/run/s.sock".to_owned())][..])
     );
     assert_eq!(manage.scheduler.filters, Filter::ALL);
+    let hosts = self::manage("manage -H 127.0.0.1:1 --host unix:///s m:1", &[("SWARM_HOST", "b:2")]).hosts;
+    assert_eq!(hosts, [Host::Tcp("127.0.0.1:1".to_owned()), Host::Unix("/s".to_owned())]);
     let defaults = self::manage("m x:1", &[]);
     assert_eq!(defaults.hosts, [Host::Tcp("127.0.0.1:2375".to_owned())]);
     assert_eq!(defaults.engine_socket, "/var/run/docker.sock");
