@@ -1,4 +1,4 @@
-//! The link to the master: one POST whose body is our stream of calls and whose answer is the stream of events.
+//! The link to the master: a POST with SUBSCRIBE, answered with `101`; then a stream of calls up and one of events down.
 //!
 //! The machine asks for a link by its number and hears `LinkUp` once calls can be sent, then events, then one
 //! `LinkDown` with the reason. There is one link at a time: asking for a new one cuts the old one off.
@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, LOCATION, UPGRADE};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tepui_core_agent::{Input, LinkId};
 use tepui_http::auth::Credential;
-use tepui_http::{Body, CALL_BYTES_MAX, Encoding, Outgoing, StreamLimits, Tls, keep_alive};
-use tepui_program::ProcessOptions;
+use tepui_http::{
+    Body, CALL_BYTES_MAX, Encoding, Outgoing, Receive, Receiving, StreamBody, StreamLimits, Tls, keep_alive,
+};
+use tepui_program::{AGENT_LINK_PROTOCOL, ProcessOptions};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::{recordio, wire};
 use tepui_runtime::Handle;
@@ -72,13 +74,13 @@ impl Links {
     /// Opens a link; the one before is cut off.
     pub fn connect(&mut self, id: LinkId) {
         self.current = None;
-        let (outgoing, body) = Outgoing::new(self.limits);
+        let (outgoing, calls) = Outgoing::new(self.limits);
         let (credential, tls) = (self.credential.clone(), self.tls.clone());
         let (handle, targets) = (self.handle.clone(), self.targets.clone());
-        let (heard, silence_max) = (Mutex::new(Instant::now()), self.silence_max);
+        let (heard, silence_max) = (Arc::new(Mutex::new(Instant::now())), self.silence_max);
         let link = Link { id, handle, targets, credential, tls, heard, silence_max };
         // Whatever ends it is told as LinkDown; it has nothing to panic by.
-        let task = self.runtime.spawn(link.run(body)).abort_handle();
+        let task = self.runtime.spawn(link.run(calls)).abort_handle();
         self.current = Some(Current { id, outgoing, task });
     }
 
@@ -108,7 +110,7 @@ struct Link {
     credential: Option<Credential>,
     tls: Option<Tls>,
     /// When something came last.
-    heard: Mutex<Instant>,
+    heard: Arc<Mutex<Instant>>,
     silence_max: Duration,
 }
 
@@ -117,12 +119,12 @@ trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire for S {}
 
 impl Link {
-    async fn run(self, body: Body) {
+    async fn run(self, calls: StreamBody) {
         let next = self.targets().take();
         let reason = match next.resolve().await {
             Ok(target) => {
                 let reason = tokio::select! {
-                    held = self.hold(&target.address, body) => match held {
+                    held = self.hold(&target.address, calls) => match held {
                         Ok(never) => match never {},
                         Err(reason) => reason,
                     },
@@ -139,30 +141,37 @@ impl Link {
     }
 
     /// Opens the link and passes events on until it ends, for the reason returned.
-    async fn hold(&self, target: &str, body: Body) -> Result<std::convert::Infallible, String> {
+    async fn hold(&self, target: &str, calls: StreamBody) -> Result<std::convert::Infallible, String> {
         let stream = self.dial(target).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
         // Ends with the connection, whose errors come out of the request and the body as well.
-        let driver = AbortOnDrop(tokio::spawn(connection).abort_handle());
+        let _driver = AbortOnDrop(tokio::spawn(connection.with_upgrades()).abort_handle());
         let mut request = http::Request::post("/api/v1/agent")
             .header(HOST, target)
+            .header(CONNECTION, "upgrade")
+            .header(UPGRADE, AGENT_LINK_PROTOCOL)
             .header(CONTENT_TYPE, Encoding::Protobuf.name());
         if let Some(credential) = &self.credential {
             request = request.header(AUTHORIZATION, credential.header());
         }
-        let request = request.body(body).map_err(text)?;
-        self.send(Input::LinkUp { link: self.id }).await?;
+        self.handle.send(Input::LinkUp { link: self.id }).await.map_err(text)?;
+        let subscribe = calls.next().await.ok_or("the link was replaced")?.map_err(text)?;
+        let request = request.body(Body::Bytes(subscribe)).map_err(text)?;
         let response = sender.send_request(request).await.map_err(text)?;
-        let result = match response.status() {
-            StatusCode::OK => {
-                self.targets().keep(target);
-                self.pass_events(response.into_body()).await
-            }
-            StatusCode::TEMPORARY_REDIRECT => Err(self.redirected(&response)),
-            status => Err(format!("{status}: {}", refusal(response.into_body()).await)),
-        };
-        drop(driver);
-        result
+        match response.status() {
+            StatusCode::SWITCHING_PROTOCOLS => (),
+            StatusCode::TEMPORARY_REDIRECT => return Err(self.redirected(&response)),
+            status => return Err(format!("{status}: {}", refusal(response.into_body()).await)),
+        }
+        self.targets().keep(target);
+        let stream = TokioIo::new(hyper::upgrade::on(response).await.map_err(text)?);
+        tepui_http::Link { outgoing: calls, receiver: Box::new(self.events()) }.run(stream).await?;
+        Err("the master closed the link".to_owned())
+    }
+
+    fn events(&self) -> Events {
+        let (handle, heard) = (self.handle.clone(), self.heard.clone());
+        Events { id: self.id, handle, heard, decoder: recordio::Decoder::new(CALL_BYTES_MAX) }
     }
 
     async fn dial(&self, target: &str) -> Result<Box<dyn Wire>, String> {
@@ -217,25 +226,6 @@ impl Link {
         tokio::time::timeout(ASK_TIMEOUT, asking).await.map_err(text)?
     }
 
-    async fn pass_events(&self, mut body: Incoming) -> Result<std::convert::Infallible, String> {
-        let mut decoder = recordio::Decoder::new(CALL_BYTES_MAX);
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(text)?.into_data() else { continue };
-            *self.heard.lock().expect("no code panics while it holds this lock") = Instant::now();
-            decoder.push(&data);
-            for record in decoder.by_ref() {
-                let record = record.map_err(text)?;
-                let event: link::Event = wire::decode(&record, CALL_BYTES_MAX).map_err(text)?;
-                self.send(Input::LinkEvent { link: self.id, event: Box::new(event) }).await?;
-            }
-        }
-        Err("the master closed the link".to_owned())
-    }
-
-    async fn send(&self, input: Input) -> Result<(), String> {
-        self.handle.send(input).await.map_err(text)
-    }
-
     fn redirected(&self, response: &http::Response<Incoming>) -> String {
         let location =
             response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -247,6 +237,42 @@ impl Link {
 
     fn targets(&self) -> std::sync::MutexGuard<'_, Targets> {
         self.targets.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+/// Passes on what a master sends.
+#[derive(Debug)]
+struct Events {
+    id: LinkId,
+    handle: Handle<Input>,
+    heard: Arc<Mutex<Instant>>,
+    decoder: recordio::Decoder,
+}
+
+impl Receive for Events {
+    fn receive(&mut self, chunk: Bytes) -> Receiving<'_> {
+        Box::pin(self.take(chunk))
+    }
+}
+
+impl Events {
+    async fn take(&mut self, chunk: Bytes) -> Result<(), String> {
+        *self.heard.lock().expect("no code panics while it holds this lock") = Instant::now();
+        self.decoder.push(&chunk);
+        let mut inputs = Vec::new();
+        let outcome = self.decode(&mut inputs);
+        // Also those before a record that is no event.
+        self.handle.send_all(inputs).await.map_err(text)?;
+        outcome
+    }
+
+    fn decode(&mut self, inputs: &mut Vec<Input>) -> Result<(), String> {
+        for record in self.decoder.by_ref() {
+            let record = record.map_err(text)?;
+            let event: link::Event = wire::decode(&record, CALL_BYTES_MAX).map_err(text)?;
+            inputs.push(Input::LinkEvent { link: self.id, event: Box::new(event) });
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,5 @@
-//! Bodies of answers: nothing, bytes at hand, an event stream, chunks that another thread makes, or an answer that is
-//! read along by many.
+//! Bodies of answers: nothing, bytes at hand, an event stream, chunks that another thread makes, an answer that is
+//! read along by many, or a link in place of a body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use crate::link::Link;
 use crate::queue::StreamBody;
 use crate::rendition::ReadAlong;
 
@@ -22,6 +23,8 @@ pub enum Body {
     Stream(StreamBody),
     Chunks(mpsc::Receiver<std::io::Result<Bytes>>),
     Along(ReadAlong),
+    /// Begins when the head was sent; the body is empty.
+    Link(Box<Link>),
 }
 
 /// The making end of a body of chunks.
@@ -59,7 +62,7 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match &mut *self {
-            Body::Empty => Poll::Ready(None),
+            Body::Empty | Body::Link(_) => Poll::Ready(None),
             Body::Bytes(bytes) => {
                 let bytes = std::mem::take(bytes);
                 *self = Body::Empty;
@@ -77,7 +80,7 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Body::Empty => true,
+            Body::Empty | Body::Link(_) => true,
             Body::Bytes(bytes) => bytes.is_empty(),
             Body::Stream(_) | Body::Chunks(_) | Body::Along(_) => false,
         }
@@ -85,7 +88,7 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Empty => SizeHint::with_exact(0),
+            Body::Empty | Body::Link(_) => SizeHint::with_exact(0),
             Body::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Body::Stream(_) | Body::Chunks(_) | Body::Along(_) => SizeHint::default(),
         }

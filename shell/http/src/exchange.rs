@@ -18,7 +18,6 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use tepui_proto::{Wire, recordio};
 use tepui_types::{Answer, ConnId};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
 
 use crate::body::Body;
 use crate::connection::Disconnect;
@@ -64,8 +63,6 @@ struct Entry<K> {
     disconnect: Disconnect,
     principal: Option<Principal>,
     peer: SocketAddr,
-    /// Reads the request's body, if that is a stream too.
-    reader: Option<AbortHandle>,
 }
 
 #[derive(Debug)]
@@ -133,7 +130,7 @@ impl<K: Kind> Exchanges<K> {
         let (sender, answer) = oneshot::channel();
         let stage = Stage::Waiting(sender);
         let (disconnect, principal) = (request.disconnect.clone(), request.principal.clone());
-        let entry = Entry { kind, encoding, stage, disconnect, principal, peer: request.peer, reader: None };
+        let entry = Entry { kind, encoding, stage, disconnect, principal, peer: request.peer };
         self.shared.lock().by_conn.insert(conn, entry);
         let guard = Guard { armed: true, conn, shared: self.shared.clone() };
         Exchange { conn, answer, guard }
@@ -320,14 +317,6 @@ impl<K> Clone for Exchanges<K> {
 }
 
 impl<K: Kind> Exchange<K> {
-    /// Ties a task that reads the request's body to the exchange: it is aborted when the exchange ends.
-    pub fn tie(&self, reader: AbortHandle) {
-        match self.guard.shared.lock().by_conn.get_mut(&self.conn) {
-            Some(entry) => entry.reader = Some(reader),
-            None => reader.abort(),
-        }
-    }
-
     /// Waits for what the machine answers.
     pub async fn answered(mut self) -> Response {
         match (&mut self.answer).await {
@@ -448,9 +437,6 @@ impl<K: Kind> Shared<K> {
         let entry = entries.by_conn.remove(&conn)?;
         if let Some(streams) = entries.streams.get_mut(&entry.kind) {
             streams.remove(&conn);
-        }
-        if let Some(reader) = &entry.reader {
-            reader.abort();
         }
         Some(entry)
     }

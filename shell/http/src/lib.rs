@@ -17,6 +17,7 @@ mod etag;
 mod exchange;
 mod file;
 mod gzip;
+mod link;
 mod metrics;
 mod negotiate;
 mod outgoing;
@@ -43,6 +44,7 @@ pub use error::HttpError;
 pub use etag::EntityTag;
 pub use exchange::{EncodedOnce, Ended, Exchange, Exchanges, Held, Pushes};
 pub use file::stream_file;
+pub use link::{Link, Receive, Receiving};
 pub use metrics::{Group, Metrics, MetricsForm, check_timeout, path_part};
 pub use negotiate::{
     Encoding, StreamForm, accepts, accepts_gzip, accepts_stream, accepts_type, streamed_body,
@@ -51,11 +53,13 @@ pub use outgoing::Outgoing;
 pub use path::components;
 pub use principal::{Principal, subject};
 pub use query::Query;
-pub use queue::{Lag, StreamLimits};
+pub use queue::{Lag, StreamBody, StreamLimits};
 pub use renderings::{Renderings, UNVERSIONED};
 pub use rendition::{Pen, Rendition, write_json};
-pub use request::{Request, RequestBody};
-pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, typed, with_header};
+pub use request::Request;
+pub use respond::{
+    Response, accepted, empty, encoded, json, message, redirect, switch_protocol, text, typed, with_header,
+};
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, keep_alive};
 pub use tls::{ClientTls, Tls, TlsFiles};

@@ -1,11 +1,10 @@
-//! The body of a request that is a stream of messages: how we speak to a peer that answers on the same exchange.
+//! A stream of messages to a peer: our direction of a link.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tepui_proto::{Wire, recordio};
 
-use crate::body::Body;
 use crate::queue::{Queue, StreamBody, StreamLimits};
 
 /// The speaking end. Dropping it ends the stream after what was said.
@@ -15,10 +14,10 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(limits: StreamLimits) -> (Self, Body) {
+    pub fn new(limits: StreamLimits) -> (Self, StreamBody) {
         let queue = Arc::new(Queue::new(limits, false));
-        let body = Body::Stream(StreamBody::new(queue.clone(), Box::new(())));
-        (Self { queue }, body)
+        let stream = StreamBody::new(queue.clone(), Box::new(()));
+        (Self { queue }, stream)
     }
 
     /// Appends a message in binary form; false if the peer reads too slowly, which ends the stream.

@@ -321,6 +321,11 @@ impl StreamBody {
         Self { queue, _guard: guard }
     }
 
+    /// The next records; an error if the stream broke off. Safe to abandon.
+    pub async fn next(&self) -> Option<std::io::Result<Bytes>> {
+        std::future::poll_fn(|cx| self.poll_record(cx)).await
+    }
+
     pub(crate) fn poll_record(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         self.queue.poll_next(cx)
     }

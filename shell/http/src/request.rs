@@ -72,7 +72,7 @@ pub struct Request {
 
 /// The body of a request.
 #[derive(Debug)]
-pub enum RequestBody {
+pub(crate) enum RequestBody {
     /// As it comes.
     Incoming(Incoming),
     /// Read already.
@@ -210,11 +210,6 @@ impl Request {
                 Err(err) => return Some(Err(std::io::Error::other(err))),
             }
         }
-    }
-
-    /// The body as it comes, for streams.
-    pub fn into_body(self) -> RequestBody {
-        self.body
     }
 
     async fn read_whole(&mut self, bytes_max: usize) -> Result<Bytes, HttpError> {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{
-    ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, VARY,
-    WWW_AUTHENTICATE,
+    ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    UPGRADE, VARY, WWW_AUTHENTICATE,
 };
 use tepui_proto::Wire;
 
 use crate::HttpError;
 use crate::body::Body;
+use crate::link::{Link, Receive};
 use crate::negotiate::Encoding;
 use crate::query::Query;
 use crate::rendition::{Begun, Rendition};
@@ -73,6 +74,18 @@ pub fn redirect(location: &str) -> Response {
         response.headers_mut().insert(LOCATION, location);
     }
     response
+}
+
+/// Turns an answer with a stream into `101`: the stream and `receiver` become the directions of a link. Any other answer is a
+/// rejection and stays what it is.
+pub fn switch_protocol(response: Response, protocol: &'static str, receiver: Box<dyn Receive>) -> Response {
+    let (mut head, body) = response.into_parts();
+    let Body::Stream(outgoing) = body else { return Response::from_parts(head, body) };
+    head.status = StatusCode::SWITCHING_PROTOCOLS;
+    head.headers.remove(CONTENT_TYPE);
+    head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    head.headers.insert(UPGRADE, HeaderValue::from_static(protocol));
+    Response::from_parts(head, Body::Link(Box::new(Link { outgoing, receiver })))
 }
 
 pub fn with_header(mut response: Response, name: HeaderName, value: HeaderValue) -> Response {

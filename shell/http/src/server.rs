@@ -6,7 +6,7 @@ mod rewind;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -21,10 +21,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use pipelined::Served;
+use rewind::Rewind;
 
+use crate::body::Body;
 use crate::browser::BrowserPolicy;
 use crate::connection::{Disconnect, Ends};
 use crate::gzip::compress;
+use crate::link::Link;
 use crate::pace::{Answer, InExchange, Pace, Paced};
 use crate::request::{BodyBudget, Request, RequestBody};
 use crate::respond::Response;
@@ -300,27 +303,53 @@ async fn secure<H: Handler>(tls: Tls, stream: TcpStream, ends: Ends, shared: Sha
     }
 }
 
-/// Requests and answers on one connection, until it ends.
+/// Requests and answers on one connection, until it ends. Each stage is boxed, so that the next does not keep the room
+/// for it.
 async fn exchange<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ends: Ends,
     shared: Shared<H>,
     mut signals: Signals,
 ) {
-    // Boxed, so that a connection which is handed over does not keep the room for it.
     let stream = match Box::pin(pipelined::serve(stream, ends, &shared, &mut signals)).await {
         Served::Closed => return,
         Served::HandedOver(stream) => stream,
     };
-    let limits = shared.limits;
     let (disconnect, pace) = (Disconnect::default(), Pace::new());
+    let limits = shared.limits;
+    let stream = Paced::new(stream, pace.clone(), limits.head_read_timeout, limits.write_timeout);
+    let control = Control { ends, disconnect, pace };
+    if let Some((link, stream)) = Box::pin(ordinary(stream, shared, &control, &mut signals)).await {
+        Box::pin(linked(link, stream, &control, &mut signals)).await;
+    }
+}
+
+/// How a connection is steered from outside.
+struct Control {
+    ends: Ends,
+    disconnect: Disconnect,
+    pace: Pace,
+}
+
+/// The link that the answer to a request asked for.
+type NextLink = Arc<Mutex<Option<Box<Link>>>>;
+
+/// Serves requests until the connection ends or becomes a link.
+async fn ordinary<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: Paced<S>,
+    shared: Shared<H>,
+    control: &Control,
+    signals: &mut Signals,
+) -> Option<(Box<Link>, Rewind<Paced<S>>)> {
+    let Control { ends, disconnect, pace } = control;
+    let (ends, limits, next_link) = (*ends, shared.limits, NextLink::default());
     let (service_disconnect, service_pace) = (disconnect.clone(), pace.clone());
+    let service_link = next_link.clone();
     let service = service_fn(move |request| {
         let begun = service_pace.begin();
-        respond(shared.clone(), request, ends, service_disconnect.clone(), begun)
+        respond(shared.clone(), request, ends, service_disconnect.clone(), begun, service_link.clone())
     });
-    let stream = Paced::new(stream, pace.clone(), limits.head_read_timeout, limits.write_timeout);
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // From the end of one request to the end of the head of the next.
         .header_read_timeout(limits.idle_timeout + limits.head_read_timeout)
@@ -328,25 +357,53 @@ async fn exchange<H: Handler>(
         .max_buf_size(HEAD_BYTES_MAX)
         .max_header_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
     let mut stopping = false;
     loop {
         tokio::select! {
-            ended = connection.as_mut() => {
+            ended = &mut connection => {
                 if let Err(err) = ended {
                     tracing::debug!(peer = %ends.peer, %err, "connection broke");
+                    return None;
                 }
-                return;
+                let link = next_link.lock().expect("no code panics while it holds this lock").take()?;
+                let parts = connection.into_parts();
+                return Some((link, Rewind::new(parts.read_buf, parts.io.into_inner())));
             }
-            () = disconnect.notified() => return,
+            () = disconnect.notified() => return None,
             _ = signals.stop.changed(), if !stopping => {
                 stopping = true;
                 pace.hurry();
-                connection.as_mut().graceful_shutdown();
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
             }
             Ok(()) = signals.crowd.changed() => if pace.is_idle_for(CROWD_PAUSE) {
                 pace.hurry();
-                connection.as_mut().graceful_shutdown();
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// Carries a link until it ends. It counts as one exchange.
+async fn linked(
+    link: Box<Link>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    control: &Control,
+    signals: &mut Signals,
+) {
+    let _exchange = control.pace.begin();
+    let mut running = std::pin::pin!(link.run(stream));
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            ended = running.as_mut() => {
+                let why = ended.err().unwrap_or_default();
+                tracing::debug!(peer = %control.ends.peer, why, "link closed");
+                return;
+            }
+            () = control.disconnect.notified() => return,
+            _ = signals.stop.changed(), if !stopping => {
+                stopping = true;
+                control.pace.hurry();
             }
         }
     }
@@ -358,6 +415,7 @@ async fn respond<H: Handler>(
     ends: Ends,
     disconnect: Disconnect,
     begun: InExchange,
+    next_link: NextLink,
 ) -> Result<http::Response<Answer>, Infallible> {
     let headers = request.headers().clone();
     let request = request.map(RequestBody::Incoming);
@@ -372,7 +430,13 @@ async fn respond<H: Handler>(
     };
     let mut response = compress(response, &headers).await;
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    Ok(response.map(|body| begun.with(body)))
+    Ok(response.map(|body| {
+        if let Body::Link(link) = body {
+            *next_link.lock().expect("no code panics while it holds this lock") = Some(link);
+            return begun.with(Body::Empty);
+        }
+        begun.with(body)
+    }))
 }
 
 #[cfg(test)]

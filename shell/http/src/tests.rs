@@ -7,9 +7,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::StatusCode;
-use http_body_util::BodyExt;
 use tepui_proto::mesos::v1::scheduler;
-use tepui_proto::recordio;
 use tepui_types::ConnId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -24,7 +22,7 @@ mod pipelined;
 struct Kind;
 
 /// Answers `/call` with the call's type, `/big` with a large document, `/thread` with the name of its thread. `/flood` never
-/// ends; `records` gets a message when its peer is gone. Leaves `/subscribe` and `/duplex` to the test, through `begun`.
+/// ends; `records` gets a message when its peer is gone. Leaves `/subscribe` and `/link` to the test, through `begun`.
 struct Program {
     exchanges: Exchanges<Kind>,
     begun: mpsc::UnboundedSender<ConnId>,
@@ -81,13 +79,11 @@ impl Handler for Program {
                 self.begun.send(exchange.conn).unwrap();
                 exchange.answered().await
             }
-            Some("duplex") => {
+            Some("link") => {
                 let exchange = self.exchanges.begin(Kind, Encoding::Protobuf, &request);
-                let (conn, this) = (exchange.conn, self.clone());
-                let reader = tokio::spawn(async move { this.read(conn, request.into_body()).await });
-                exchange.tie(reader.abort_handle());
-                self.begun.send(conn).unwrap();
-                exchange.answered().await
+                self.begun.send(exchange.conn).unwrap();
+                let receiver = Box::new(Chunks(self.records.clone()));
+                switch_protocol(exchange.answered().await, "t", receiver)
             }
             _ => HttpError::not_found().into(),
         }
@@ -107,16 +103,14 @@ fn thread() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
-impl Program {
-    async fn read(&self, conn: ConnId, mut body: RequestBody) {
-        let mut decoder = recordio::Decoder::new(100);
-        while let Some(Ok(frame)) = body.frame().await {
-            decoder.push(frame.data_ref().unwrap());
-            for record in decoder.by_ref() {
-                self.records.send(record.unwrap()).unwrap();
-            }
-        }
-        self.exchanges.abort(conn);
+/// Accepts every chunk but `wrong`.
+#[derive(Debug)]
+struct Chunks(mpsc::UnboundedSender<Vec<u8>>);
+
+impl Receive for Chunks {
+    fn receive(&mut self, chunk: bytes::Bytes) -> Receiving<'_> {
+        self.0.send(chunk.to_vec()).unwrap();
+        Box::pin(async move { if chunk == "wrong" { Err("wrong".to_owned()) } else { Ok(()) } })
     }
 }
 
@@ -401,28 +395,71 @@ async fn a_dropped_subscriber_gets_the_reason() {
     assert!(rest.len() < (pushed - 10) * large.error.message.len(), "what was queued is not sent");
 }
 
-#[tokio::test]
-async fn duplex_stream_sends_and_receives_concurrently() {
-    let mut bench = bench();
+const LINK: &[u8] =
+    b"POST /link HTTP/1.1\r\nHost: t\r\nConnection: upgrade\r\nUpgrade: t\r\nContent-Length: 0\r\n\r\n";
+
+/// Opens a link; what was sent right behind the request belongs to it.
+async fn link_up(bench: &mut Bench, first: &[u8]) -> (TcpStream, ConnId) {
     let mut stream = bench.connect().await;
-    stream
-        .write_all(b"POST /duplex HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n5\nhello\r\n")
-        .await
-        .unwrap();
+    stream.write_all(&[LINK, first].concat()).await.unwrap();
     let conn = bench.begun.recv().await.unwrap();
-    assert_eq!(bench.records.recv().await.unwrap(), b"hello");
     bench.exchanges.open(conn, &[]);
-    bench.exchanges.push(conn, &event(7));
-    read_until(&mut stream, "e7").await;
-    stream.write_all(b"7\r\n5\nagain\r\n").await.unwrap();
-    assert_eq!(bench.records.recv().await.unwrap(), b"again");
-    bench.exchanges.push(conn, &event(8));
-    read_until(&mut stream, "e8").await;
-    // The end of one direction is the end of both.
-    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    let head = read_until(&mut stream, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 101 ") && head.contains("upgrade: t\r\n"), "{head}");
+    (stream, conn)
+}
+
+#[tokio::test]
+async fn link_carries_both_directions_until_the_peer_closes() {
+    // The time for a head does not count on a link.
+    let limits = ServerLimits { head_read_timeout: Duration::ZERO, ..ServerLimits::default() };
+    let mut bench = bench_of(StreamLimits::default(), limits);
+    let (mut stream, conn) = link_up(&mut bench, b"first").await;
+    assert_eq!(bench.records.recv().await.unwrap(), b"first");
+    for number in [7, 8, 9] {
+        bench.exchanges.push(conn, &event(number));
+        read_until(&mut stream, &format!("e{number}")).await;
+        stream.write_all(b"again").await.unwrap();
+        assert_eq!(bench.records.recv().await.unwrap(), b"again");
+    }
+    stream.shutdown().await.unwrap();
     assert_eq!(bench.ended.recv().await.unwrap().conn, conn);
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"", "a link has no end of a body");
+}
+
+#[tokio::test]
+async fn link_closes_when_its_receiver_or_the_program_ends_it() {
+    let mut bench = bench();
+    let (mut stream, conn) = link_up(&mut bench, b"").await;
+    stream.write_all(b"wrong").await.unwrap();
+    assert_eq!(bench.ended.recv().await.unwrap().conn, conn);
+    let (mut aborted, conn) = link_up(&mut bench, b"").await;
+    bench.exchanges.abort(conn);
+    assert_eq!(bench.ended.recv().await.unwrap().conn, conn);
+    let mut rest = Vec::new();
+    // Reset or closed, both will do.
+    let _ = aborted.read_to_end(&mut rest).await;
+    let (mut open, conn) = link_up(&mut bench, b"").await;
+    bench.exchanges.push(conn, &event(1));
+    bench.exchanges.close_all();
+    bench.listening.stop().await;
+    open.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.windows(2).any(|part| part == b"e1"), "{rest:?}");
+}
+
+#[tokio::test]
+async fn rejected_link_stays_http() {
+    let mut bench = bench();
+    let mut stream = bench.connect().await;
+    stream.write_all(LINK).await.unwrap();
+    let conn = bench.begun.recv().await.unwrap();
+    bench.exchanges.answer(conn, |_| text(StatusCode::FORBIDDEN, "no"));
+    let answer = read_until(&mut stream, "no").await;
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    stream.write_all(b"GET /thread HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
+    read_until(&mut stream, "200 OK").await;
 }
 
 #[tokio::test]

@@ -1,14 +1,18 @@
-//! `/api/v1/agent`: the link with an agent, both directions on one request.
+//! `/api/v1/agent`: the link with an agent.
 //!
-//! The request's body is a stream of calls, taken in in their order; the answer is the stream of events. A record that
-//! is no call, or the end of either stream, ends the link; the agent comes back with a new SUBSCRIBE.
+//! The request's body is the first calls, SUBSCRIBE before all others. An agent that is accepted is answered with `101`; then
+//! the connection is a stream of calls and one of events. A record that is no call, or the end of either stream, ends
+//! the link; the agent comes back with a new SUBSCRIBE.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
-use http_body_util::BodyExt;
 use tepui_core_master::Input;
-use tepui_http::{CALL_BYTES_MAX, Encoding, Exchanges, HttpError, Request, RequestBody, Response};
+use tepui_http::{
+    CALL_BYTES_MAX, Encoding, HttpError, Receive, Receiving, Request, Response, switch_protocol,
+};
+use tepui_program::AGENT_LINK_PROTOCOL;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::{recordio, wire};
 use tepui_runtime::Handle;
@@ -16,54 +20,43 @@ use tepui_types::ConnId;
 
 use crate::program::{Kind, Program};
 
-pub(crate) async fn link(program: &Program, request: Request) -> Result<Response, HttpError> {
+pub(crate) async fn link(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     if request.header("Content-Type") != Some(Encoding::Protobuf.name()) {
         let message = "Expecting 'Content-Type' of application/x-protobuf";
         return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
+    if request.header("Upgrade") != Some(AGENT_LINK_PROTOCOL) {
+        return Err(HttpError::bad_request(format!("Expecting 'Upgrade' of {AGENT_LINK_PROTOCOL}")));
+    }
+    let first = request.read_body(CALL_BYTES_MAX).await?;
     let exchange = program.exchanges.begin(Kind::Agent, Encoding::Protobuf, &request);
-    let reader = Reader {
+    let mut calls = Box::new(Calls {
         conn: exchange.conn,
         principal: request.principal_name().map(Arc::from),
         handle: program.handle.clone(),
-        exchanges: program.exchanges.clone(),
         decoder: recordio::Decoder::new(CALL_BYTES_MAX),
-    };
-    // If it fails, the link is aborted: the task does that as its last act, and nothing in it panics.
-    let task = tokio::spawn(reader.run(request.into_body()));
-    exchange.tie(task.abort_handle());
-    Ok(exchange.answered().await)
+    });
+    calls.receive(first).await.map_err(HttpError::bad_request)?;
+    Ok(switch_protocol(exchange.answered().await, AGENT_LINK_PROTOCOL, calls))
 }
 
-struct Reader {
+#[derive(Debug)]
+struct Calls {
     conn: ConnId,
     principal: Option<Arc<str>>,
     handle: Handle<Input>,
-    exchanges: Exchanges<Kind>,
     decoder: recordio::Decoder,
 }
 
-impl Reader {
-    async fn run(mut self, mut body: RequestBody) {
-        let why = loop {
-            match body.frame().await {
-                None => break "it closed the link".to_owned(),
-                Some(Err(err)) => break err.to_string(),
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data()
-                        && let Err(why) = self.take(&data).await
-                    {
-                        break why;
-                    }
-                }
-            }
-        };
-        tracing::debug!(conn = self.conn.0, why, "agent link closed");
-        self.exchanges.abort(self.conn);
+impl Receive for Calls {
+    fn receive(&mut self, chunk: Bytes) -> Receiving<'_> {
+        Box::pin(self.take(chunk))
     }
+}
 
-    async fn take(&mut self, data: &[u8]) -> Result<(), String> {
-        self.decoder.push(data);
+impl Calls {
+    async fn take(&mut self, chunk: Bytes) -> Result<(), String> {
+        self.decoder.push(&chunk);
         let mut inputs = Vec::new();
         let outcome = self.decode(&mut inputs);
         // Also those before a record that is no call.

@@ -116,6 +116,14 @@ impl Stream {
             if let Some(record) = self.decoder.next() {
                 return record.unwrap();
             }
+            if self.head.starts_with("http/1.1 101 ") {
+                // A link: no chunks.
+                while self.buffer.is_empty() {
+                    self.fill().await;
+                }
+                self.decoder.push(&std::mem::take(&mut self.buffer));
+                continue;
+            }
             let length = usize::from_str_radix(&self.line().await, 16).unwrap();
             while self.buffer.len() < length + 2 {
                 self.fill().await;
@@ -252,9 +260,8 @@ async fn scheduler_calls_require_the_stream_id() {
     master.stop().await.unwrap();
 }
 
-fn chunk(call: &link::Call) -> Vec<u8> {
-    let record = recordio::encode(&wire::encode(call));
-    [format!("{:x}\r\n", record.len()).as_bytes(), &record, b"\r\n"].concat()
+fn record(call: &link::Call) -> Vec<u8> {
+    recordio::encode(&wire::encode(call))
 }
 
 fn agent_subscribe() -> link::Call {
@@ -297,15 +304,17 @@ fn agent_with(resources: Vec<pb::Resource>) -> link::Call {
     }
 }
 
+const LINK_HEAD: &str = "POST /api/v1/agent HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n\
+                         Connection: upgrade\r\nUpgrade: tepui.agent.v1\r\n";
+
 async fn link_up(master: &RunningMaster) -> Stream {
     link_up_as(master, &agent_subscribe()).await
 }
 
 async fn link_up_as(master: &RunningMaster, subscribe: &link::Call) -> Stream {
-    let head = "POST /api/v1/agent HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n\
-                Transfer-Encoding: chunked\r\n\r\n";
-    let request = [head.as_bytes(), &chunk(subscribe)].concat();
-    let mut agent = Stream::open(master, &request).await;
+    let body = record(subscribe);
+    let head = format!("{LINK_HEAD}Content-Length: {}\r\n\r\n", body.len());
+    let mut agent = Stream::open(master, &[head.as_bytes(), &body].concat()).await;
     let event: link::Event = wire::decode(&agent.record().await, 1 << 20).unwrap();
     assert_eq!(event.r#type, Some(link::event::Type::SUBSCRIBED));
     agent
@@ -460,7 +469,7 @@ async fn launched_task_is_in_every_document() {
             break;
         }
     }
-    agent.socket.write_all(&chunk(&update(framework, agent_id))).await.unwrap();
+    agent.socket.write_all(&record(&update(framework, agent_id))).await.unwrap();
     assert!(events.event("UPDATE").await.contains("TASK_RUNNING"));
 
     let get = async |path| serde_json::from_str::<Value>(&get(&master, path).await.body).unwrap();
@@ -534,17 +543,26 @@ async fn launched_task_is_in_every_document() {
 #[tokio::test]
 async fn garbage_closes_only_its_agent_link() {
     let master = start().await;
-    for garbage in [&b"3\r\nxyz\r\n"[..], b"4\r\n2\n\xff\xff\r\n", b"0\r\n\r\n"] {
+    for garbage in [&b"xyz"[..], b"2\n\xff\xff", b""] {
         let mut agent = link_up(&master).await;
         agent.socket.write_all(garbage).await.unwrap();
+        if garbage.is_empty() {
+            agent.socket.shutdown().await.unwrap();
+        }
         let mut rest = Vec::new();
         // Reset or closed, both will do.
         let _ = agent.socket.read_to_end(&mut rest).await;
     }
     assert_eq!(get(&master, "/health").await.status, 200);
-    let wrong =
-        ask(master.address(), "POST", "/api/v1/agent", "Content-Type: application/json\r\n", "{}").await;
-    assert_eq!(wrong.status, 415);
+    for (headers, status, text) in [
+        ("Content-Type: application/json\r\n", 415, "application/x-protobuf"),
+        ("Content-Type: application/x-protobuf\r\n", 400, "Expecting 'Upgrade' of tepui.agent.v1"),
+        ("Content-Type: application/x-protobuf\r\nUpgrade: tepui.agent.v1\r\n", 400, "begin with its length"),
+    ] {
+        let answer = ask(master.address(), "POST", "/api/v1/agent", headers, "xyz").await;
+        assert_eq!(answer.status, status, "{headers}");
+        assert!(answer.body.contains(text), "{}", answer.body);
+    }
     master.stop().await.unwrap();
 }
 

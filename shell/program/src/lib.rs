@@ -23,6 +23,9 @@ mod process;
 mod router;
 mod system;
 
+/// Protocol of a connection between agent and master after the HTTP upgrade: calls up, events down, in RecordIO.
+pub const AGENT_LINK_PROTOCOL: &str = "tepui.agent.v1";
+
 pub use acls::parse_acls;
 pub use common::{ProcessInfo, ready};
 pub use endpoint::{

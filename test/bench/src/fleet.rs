@@ -1,28 +1,28 @@
-//! Thousands of simulated agents in this process, each with a link of its own: one full-duplex request.
+//! Thousands of simulated agents in this process, each with a link of its own.
 //!
 //! A lost link is opened again after a random time that doubles with every failed try, as agents do it.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use bytes::Bytes;
-use http_body::Frame;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use bytes::{Bytes, BytesMut};
+use http_body_util::Full;
 use hyper::client::conn::http1;
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tepui_fsm::Rng;
 use tepui_proto::tepui::agent::v1::{Call, Event, event};
 use tepui_proto::{recordio, wire};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::agent::{Agent, Life};
 
+/// What an agent reads at once.
+const READ_BYTES: usize = 4096;
 /// The longest event.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The shortest wait between two tries, so that a missing master does not keep a core busy.
@@ -117,36 +117,35 @@ async fn hold(agent: &mut Agent, master: &str, shared: &Shared) -> Result<bool> 
     let stream = TcpStream::connect(master).await?;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // Ends with the link: dropping the body's sender and the answer closes the connection.
-    tokio::spawn(connection);
-    let (calls, body) = mpsc::unbounded_channel();
+    // Ends with the answer.
+    tokio::spawn(connection.with_upgrades());
     let request = http::Request::post("/api/v1/agent")
         .header(http::header::HOST, master)
         .header(http::header::CONTENT_TYPE, "application/x-protobuf")
-        .body(Calls(body))?;
-    say(&calls, &[agent.subscribe()]);
+        .header(http::header::CONNECTION, "upgrade")
+        .header(http::header::UPGRADE, "tepui.agent.v1")
+        .body(Full::new(chunk(&[agent.subscribe()])))?;
     let answer = sender.send_request(request).await?;
-    if answer.status() != http::StatusCode::OK {
+    if answer.status() != http::StatusCode::SWITCHING_PROTOCOLS {
         bail!("the master answered {}", answer.status());
     }
     let mut taken_in = false;
     // A broken stream ends like a closed one.
-    let _ = converse(agent, answer.into_body(), &calls, shared, &mut taken_in).await;
+    let _ = converse(agent, hyper::upgrade::on(answer).await?, shared, &mut taken_in).await;
     Ok(taken_in)
 }
 
-async fn converse(
-    agent: &mut Agent,
-    mut events: Incoming,
-    calls: &mpsc::UnboundedSender<Bytes>,
-    shared: &Shared,
-    taken_in: &mut bool,
-) -> Result<()> {
+async fn converse(agent: &mut Agent, link: Upgraded, shared: &Shared, taken_in: &mut bool) -> Result<()> {
     let mut decoder = recordio::Decoder::new(EVENT_BYTES_MAX);
     let mut said = Vec::new();
-    while let Some(frame) = events.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
+    let mut link = TokioIo::new(link);
+    loop {
+        let mut data = BytesMut::with_capacity(READ_BYTES);
+        if link.read_buf(&mut data).await? == 0 {
+            return Ok(());
+        }
         decoder.push(&data);
+        drop(data);
         for record in decoder.by_ref() {
             // What is measured is the master: its own events are not checked a second time.
             let event: Event = wire::decode_record(&record?)?;
@@ -156,35 +155,18 @@ async fn converse(
             }
             agent.hear(event, &mut said);
         }
-        say(calls, &said);
-        said.clear();
+        if !said.is_empty() {
+            link.write_all(&chunk(&said)).await?;
+            said.clear();
+        }
     }
-    Ok(())
 }
 
-/// Sends calls as one chunk.
-fn say(calls: &mpsc::UnboundedSender<Bytes>, said: &[Call]) {
+/// Calls that are sent together.
+fn chunk(calls: &[Call]) -> Bytes {
     let mut chunk = Vec::new();
-    for call in said {
+    for call in calls {
         recordio::encode_into(&wire::encode(call), &mut chunk);
     }
-    if !chunk.is_empty() {
-        // Fails if the link has ended, which the events tell as well.
-        let _ = calls.send(chunk.into());
-    }
-}
-
-/// The body of the request: as many calls as there will ever be.
-struct Calls(mpsc::UnboundedReceiver<Bytes>);
-
-impl http_body::Body for Calls {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
-    }
+    chunk.into()
 }

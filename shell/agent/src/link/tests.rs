@@ -40,10 +40,19 @@ async fn read_until(stream: &mut TcpStream, until: &[u8]) -> Vec<u8> {
     seen
 }
 
+const SWITCH: &[u8] =
+    b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: tepui.agent.v1\r\n\r\n";
+
+/// PONG as a record.
+const CALL: &[u8] = b"2\n\x08\x06";
+
+fn call() -> link::Call {
+    link::Call { r#type: Some(link::call::Type::PONG), ..Default::default() }
+}
+
 fn ping() -> Vec<u8> {
     let event = link::Event { r#type: Some(link::event::Type::PING), ..Default::default() };
-    let record = recordio::encode(&wire::encode(&event));
-    [format!("{:x}\r\n", record.len()).as_bytes(), &record, b"\r\n"].concat()
+    recordio::encode(&wire::encode(&event))
 }
 
 #[tokio::test]
@@ -52,21 +61,21 @@ async fn link_sends_calls_and_receives_events() {
     bench.links.connect(LinkId(1));
     let mut master = bench.accept().await;
     assert!(matches!(bench.input().await, Input::LinkUp { link: LinkId(1) }));
-    let call = link::Call { r#type: Some(link::call::Type::PONG), ..Default::default() };
-    bench.links.send(LinkId(0), &call);
-    bench.links.send(LinkId(1), &call);
-    let head = read_until(&mut master, b"2\n\x08\x06").await;
+    bench.links.send(LinkId(0), &call());
+    bench.links.send(LinkId(1), &call());
+    let head = read_until(&mut master, CALL).await;
     let head = String::from_utf8_lossy(&head).into_owned();
     assert!(head.starts_with("POST /api/v1/agent HTTP/1.1\r\n"), "{head}");
-    assert_eq!(head.matches("2\n\u{8}\u{6}").count(), 1, "the call for another link was dropped");
-    let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    master.write_all(&[&answer[..], &ping()].concat()).await.unwrap();
+    assert!(head.contains("upgrade: tepui.agent.v1\r\n") && head.contains("content-length: 4\r\n"), "{head}");
+    master.write_all(&[SWITCH, &ping()].concat()).await.unwrap();
     match bench.input().await {
         Input::LinkEvent { link: LinkId(1), event } => {
             assert_eq!(event.r#type, Some(link::event::Type::PING))
         }
         other => panic!("{other:?}"),
     }
+    bench.links.send(LinkId(1), &call());
+    assert_eq!(read_until(&mut master, CALL).await, CALL);
     drop(master);
     assert!(matches!(bench.input().await, Input::LinkDown { link: LinkId(1), .. }));
 }
@@ -78,6 +87,7 @@ async fn rejections_and_redirects_are_link_down_reasons() {
     let redirect = format!(
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: //{address}/master/api/v1/agent\r\nContent-Length: 0\r\n\r\n"
     );
+    let switch = str::from_utf8(SWITCH).unwrap();
     for (number, (answer, reason)) in [
         (
             "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9\r\n\r\nno leader",
@@ -88,7 +98,8 @@ async fn rejections_and_redirects_are_link_down_reasons() {
             "HTTP/1.1 307 Temporary Redirect\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
             "which is not a valid address",
         ),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhat?", "begin with its length"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhat?", "200 OK: what?"),
+        (&[switch, "what?"].concat(), "begin with its length"),
         ("garbage\r\n\r\n", "HTTP"),
     ]
     .into_iter()
@@ -98,7 +109,8 @@ async fn rejections_and_redirects_are_link_down_reasons() {
         bench.links.connect(id);
         let mut master = bench.accept().await;
         assert!(matches!(bench.input().await, Input::LinkUp { .. }));
-        read_until(&mut master, b"\r\n\r\n").await;
+        bench.links.send(id, &call());
+        read_until(&mut master, CALL).await;
         master.write_all(answer.as_bytes()).await.unwrap();
         match bench.input().await {
             Input::LinkDown { link, reason: said } => {
@@ -158,8 +170,10 @@ async fn silent_master_triggers_leader_discovery() {
     links.silence_max = Duration::from_millis(20);
     links.connect(LinkId(1));
     let mut link = frozen.accept().await.unwrap().0;
-    read_until(&mut link, b"\r\n\r\n").await;
-    link.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
+    assert!(matches!(inputs.next().await, Some(Input::LinkUp { link: LinkId(1) })));
+    links.send(LinkId(1), &call());
+    read_until(&mut link, CALL).await;
+    link.write_all(SWITCH).await.unwrap();
     link.write_all(&ping()).await.unwrap();
     let named = |leader: &str| {
         format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: //{leader}\r\nContent-Length: 0\r\n\r\n")
@@ -168,7 +182,6 @@ async fn silent_master_triggers_leader_discovery() {
     answer(&standby, &named(&at(&frozen))).await;
     answer(&standby, &named(&at(&leader))).await;
     answer(&leader, &named(&at(&leader))).await;
-    assert!(matches!(inputs.next().await, Some(Input::LinkUp { link: LinkId(1) })));
     assert!(matches!(inputs.next().await, Some(Input::LinkEvent { .. })));
     match inputs.next().await {
         Some(Input::LinkDown { link: LinkId(1), reason }) => assert!(reason.contains("silent"), "{reason}"),
@@ -176,5 +189,7 @@ async fn silent_master_triggers_leader_discovery() {
     }
     links.connect(LinkId(2));
     let mut stream = leader.accept().await.unwrap().0;
+    assert!(matches!(inputs.next().await, Some(Input::LinkUp { link: LinkId(2) })));
+    links.send(LinkId(2), &call());
     read_until(&mut stream, b"POST /api/v1/agent").await;
 }

@@ -305,7 +305,7 @@ fn write(response: Response, date: &str, out: &mut Vec<u8>) -> Result<(), String
     let body = match body {
         Body::Empty => Bytes::new(),
         Body::Bytes(bytes) => bytes,
-        Body::Stream(_) | Body::Chunks(_) | Body::Along(_) => {
+        Body::Stream(_) | Body::Chunks(_) | Body::Along(_) | Body::Link(_) => {
             return Err("a call was answered with a stream".to_owned());
         }
     };

@@ -15,6 +15,8 @@ pub(super) struct Rewind<S> {
 
 impl<S> Rewind<S> {
     pub fn new(read: Bytes, stream: S) -> Self {
+        // Empty bytes may hold a buffer.
+        let read = if read.is_empty() { Bytes::new() } else { read };
         Self { read, stream }
     }
 }
