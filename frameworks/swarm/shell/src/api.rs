@@ -42,6 +42,7 @@ use tokio::sync::Semaphore;
 use self::call::Call;
 use self::error::ApiError;
 use self::route::Endpoint as E;
+pub use self::tunnel::{TUNNELS_MAX, connect};
 use crate::body::Body;
 use crate::handle::Handle;
 
@@ -62,7 +63,7 @@ struct Shared {
 impl Api {
     pub fn new(handle: Handle) -> Self {
         let (rows, execs) = (rows::Rows::default(), exec::Execs::default());
-        let tunnels = Arc::new(Semaphore::new(tunnel::TUNNELS_MAX));
+        let tunnels = Arc::new(Semaphore::new(TUNNELS_MAX));
         Self { shared: Arc::new(Shared { handle, rows, execs, tunnels }) }
     }
 

@@ -3,19 +3,22 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, RwLock};
 
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use serde_json::{Value, json};
 use tepui_swarm::EngineAddress;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::debug;
 
-use crate::api::Api;
+use crate::api::{Api, TUNNELS_MAX, connect};
 use crate::body::{self, Body};
 use crate::engine::EngineClient;
 use crate::guard::Guard;
+
+/// Marks a request that a standby passed on. Two managers that take each other for the leader must not pass it on for ever.
+const PASSED_ON: HeaderName = HeaderName::from_static("x-tepui-passed-on");
 
 /// A cheap clone.
 #[derive(Clone, Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Front {
     role: Arc<RwLock<Role>>,
     tls: Option<Arc<ClientConfig>>,
     guard: Guard,
+    /// Streams through this standby to the leader.
+    tunnels: Arc<Semaphore>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,7 +39,8 @@ enum Role {
 
 impl Front {
     pub fn standby(tls: Option<Arc<ClientConfig>>, guard: Guard) -> Self {
-        Self { role: Arc::new(RwLock::new(Role::Standby(None))), tls, guard }
+        let tunnels = Arc::new(Semaphore::new(TUNNELS_MAX));
+        Self { role: Arc::new(RwLock::new(Role::Standby(None))), tls, guard, tunnels }
     }
 
     pub fn lead(&self, api: Api) {
@@ -65,10 +71,24 @@ impl Front {
         let role = self.role().clone();
         let response = match role {
             Role::Leader(api) => api.respond(request).await,
-            Role::Standby(Some(leader)) => pass_on(&leader, request).await,
-            Role::Standby(None) => failed("no manager leads at present; try again"),
+            Role::Standby(Some(leader)) if !request.headers().contains_key(PASSED_ON) => {
+                match self.admit_tunnel(&request) {
+                    Ok(permit) => pass_on(&leader, request, permit).await,
+                    Err(message) => failed(&message),
+                }
+            }
+            Role::Standby(_) => failed("no manager leads at present; try again"),
         };
         self.guard.with_headers(response)
+    }
+
+    /// A request that may become a stream takes one of a limited number of permits.
+    fn admit_tunnel<B>(&self, request: &Request<B>) -> Result<Option<OwnedSemaphorePermit>, String> {
+        if !request.headers().contains_key(header::UPGRADE) {
+            return Ok(None);
+        }
+        let permit = self.tunnels.clone().try_acquire_owned();
+        permit.map(Some).map_err(|_| format!("{TUNNELS_MAX} streams are attached already; try again later"))
     }
 
     fn role(&self) -> std::sync::RwLockReadGuard<'_, Role> {
@@ -81,7 +101,11 @@ impl Front {
 }
 
 /// The request as it is, to the leader; its answer as it is, also as an upgraded stream.
-async fn pass_on(leader: &EngineClient, mut request: Request<Incoming>) -> Response<Body> {
+async fn pass_on(
+    leader: &EngineClient,
+    mut request: Request<Incoming>,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Response<Body> {
     let client = hyper::upgrade::on(&mut request);
     let (mut head, body) = request.into_parts();
     let is_info = head.uri.path().ends_with("/info") && head.method == Method::GET;
@@ -92,6 +116,7 @@ async fn pass_on(leader: &EngineClient, mut request: Request<Incoming>) -> Respo
     if let Ok(host) = HeaderValue::from_str(&leader.address().to_string()) {
         head.headers.insert(header::HOST, host);
     }
+    head.headers.insert(PASSED_ON, HeaderValue::from_static("1"));
     let mut answer = match leader.send(Request::from_parts(head, body::incoming(body))).await {
         Ok(answer) => answer,
         Err(fault) => return failed(&format!("cannot reach the leading manager: {fault}")),
@@ -100,10 +125,8 @@ async fn pass_on(leader: &EngineClient, mut request: Request<Incoming>) -> Respo
         let upgraded = hyper::upgrade::on(&mut answer);
         // Ends with either side.
         tokio::spawn(async move {
-            if let Ok((client, leader)) = tokio::try_join!(client, upgraded) {
-                let (mut client, mut leader) = (TokioIo::new(client), TokioIo::new(leader));
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut leader).await; // Both sides know.
-            }
+            connect(client, upgraded).await;
+            drop(permit);
         });
         let (head, _) = answer.into_parts();
         return Response::from_parts(head, body::empty());
@@ -124,7 +147,7 @@ async fn pass_on(leader: &EngineClient, mut request: Request<Incoming>) -> Respo
 /// What the leader says of the cluster, with the role of this manager.
 fn of_replica(info: &[u8], leader: &str) -> Vec<u8> {
     let Ok(mut answer) = serde_json::from_slice::<Value>(info) else { return info.to_vec() };
-    if let Some(rows) = answer["SystemStatus"].as_array_mut() {
+    if let Some(rows) = answer.get_mut("SystemStatus").and_then(Value::as_array_mut) {
         rows.retain(|row| row[0] != "Role");
         rows.splice(0..0, [json!(["Role", "replica"]), json!(["Primary", leader])]);
     }
@@ -149,6 +172,20 @@ mod tests {
         let shown: Value = serde_json::from_slice(&of_replica(info.as_bytes(), "h:1")).expect("JSON");
         let rows = json!([["Role", "replica"], ["Primary", "h:1"], ["Strategy", "spread"]]);
         assert_eq!(shown, json!({"NCPU": 4, "SystemStatus": rows}));
-        assert_eq!(of_replica(b"{", "h:1"), b"{");
+        for hostile in ["{", "[]", "5", r#"{"SystemStatus":[1]}"#] {
+            of_replica(hostile.as_bytes(), "h:1");
+        }
+    }
+
+    #[test]
+    fn streams_through_a_standby_are_limited() {
+        let front = Front::standby(None, Guard::default());
+        let attach =
+            Request::post("/containers/c/attach").header("upgrade", "tcp").body(()).expect("a request");
+        let held: Vec<_> = (0..TUNNELS_MAX).map(|_| front.admit_tunnel(&attach).expect("a permit")).collect();
+        assert!(front.admit_tunnel(&attach).expect_err("one too many").contains("already"));
+        assert!(front.admit_tunnel(&Request::new(())).is_ok_and(|permit| permit.is_none()));
+        drop(held);
+        assert!(front.admit_tunnel(&attach).is_ok());
     }
 }

@@ -3,6 +3,7 @@
 mod engine;
 mod hostile;
 mod kit;
+mod standby;
 
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;

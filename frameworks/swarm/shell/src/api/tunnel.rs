@@ -68,7 +68,8 @@ impl Api {
     }
 }
 
-async fn connect(client: OnUpgrade, engine: OnUpgrade) {
+/// Passes bytes on in both directions until the engine's side, or the leading manager's, ends.
+pub async fn connect(client: OnUpgrade, engine: OnUpgrade) {
     let (client, engine) = match tokio::join!(client, engine) {
         (Ok(client), Ok(engine)) => (TokioIo::new(client), TokioIo::new(engine)),
         (Err(error), _) | (_, Err(error)) => {

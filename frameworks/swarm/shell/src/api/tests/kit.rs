@@ -35,6 +35,7 @@ pub struct Kit {
     pub engines: Vec<Engine>,
     pub inputs: tepui_runtime::Handle<Input>,
     pub handle: Handle,
+    pub front: Front,
     pub directory: tempfile::TempDir,
     offers: AtomicU64,
     _running: Running,
@@ -68,13 +69,14 @@ impl Kit {
         let front = Front::standby(None, Guard::of(&manage).expect("names"));
         front.lead(Api::new(handle.clone()));
         let host = tepui_swarm::Host::Unix(directory.path().join("api.sock").display().to_string());
-        Listener::bind(&host).await.expect("a socket").serve(front, None);
+        Listener::bind(&host).await.expect("a socket").serve(front.clone(), None);
         tokio::spawn(play_master(queue, inputs.clone(), engines.clone()));
         inputs.send(Input::Subscribed { framework_id: "F".into() }).await.expect("a machine");
         let kit = Kit {
             engines,
             inputs,
             handle,
+            front,
             directory,
             offers: AtomicU64::new(0),
             _running: running.expect("it starts"),
