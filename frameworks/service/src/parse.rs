@@ -12,7 +12,7 @@ mod task;
 use std::collections::BTreeMap;
 
 use crate::mustache::{self, Rendered};
-use crate::problem::{Problem, Report, Severity};
+use crate::problem::{PROBLEMS_MAX, Problem, Report, Severity};
 use crate::reader::{Field, Members, Reader};
 use crate::spec::{ReplacementPolicy, ServiceSpec};
 use crate::yaml;
@@ -88,7 +88,7 @@ fn report(input: Input<'_>, rendered: &Rendered, reader: Reader) -> Report {
         (problem.line, problem.column) = place(input.text, rendered.template_offset(byte(at)));
         problems.push(problem);
     }
-    for (name, at) in &rendered.missing {
+    for (name, at) in rendered.missing.iter().take(PROBLEMS_MAX) {
         let (line, column) = place(input.text, *at);
         let message = format!("variable {name} is not set; it renders as nothing");
         problems.push(Problem { severity: Severity::Warning, line, column, path: String::new(), message });

@@ -85,6 +85,8 @@ impl<'n> Members<'n> {
 pub struct Reader {
     /// With offsets in characters of the rendered text, which become lines and columns at the end.
     pub problems: Vec<(usize, Problem)>,
+    /// Of all config templates read so far.
+    pub template_bytes: usize,
     claims: Vec<Claim>,
 }
 

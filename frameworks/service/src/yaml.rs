@@ -7,10 +7,16 @@ use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
+use crate::problem::PROBLEMS_MAX;
+
 /// Limit of the nodes of a document, those that aliases repeat included.
 pub const NODES_MAX: usize = 200_000;
 /// Limit of nested collections.
 pub const DEPTH_MAX: usize = 64;
+/// Limit of all texts of a document together, those that aliases repeat included.
+const TEXTS_BYTES_MAX: usize = 8 << 20;
+/// Longest key: the keys on the way to a value make up its path.
+const KEY_BYTES_MAX: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -44,12 +50,30 @@ impl Node {
         }
     }
 
-    fn size(&self) -> usize {
-        1 + match &self.value {
-            Value::Scalar { .. } => 0,
-            Value::Sequence(nodes) => nodes.iter().map(Node::size).sum(),
-            Value::Mapping(entries) => entries.iter().map(|entry| 1 + entry.node.size()).sum(),
+    fn size(&self) -> Size {
+        let own = |bytes: usize| Size { nodes: 1, bytes };
+        match &self.value {
+            Value::Scalar { text, .. } => own(text.len()),
+            Value::Sequence(nodes) => nodes.iter().map(Node::size).fold(own(0), Size::plus),
+            Value::Mapping(entries) => entries
+                .iter()
+                .map(|entry| own(entry.key.len()).plus(entry.node.size()))
+                .fold(own(0), Size::plus),
         }
+    }
+}
+
+/// What a node takes in memory.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    nodes: usize,
+    /// Of its texts.
+    bytes: usize,
+}
+
+impl Size {
+    fn plus(self, other: Size) -> Size {
+        Size { nodes: self.nodes + other.nodes, bytes: self.bytes + other.bytes }
     }
 }
 
@@ -63,8 +87,12 @@ pub struct Fault {
 
 /// Reads the only document of a text. `Err` is a text that is no YAML; faults beside a node leave it usable.
 pub fn read(text: &str) -> Result<(Node, Vec<Fault>), Fault> {
-    let mut builder =
-        Builder { parser: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0, faults: Vec::new() };
+    let mut builder = Builder {
+        parser: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        size: Size::default(),
+        faults: Vec::new(),
+    };
     let root = builder.document()?;
     Ok((root, builder.faults))
 }
@@ -72,7 +100,7 @@ pub fn read(text: &str) -> Result<(Node, Vec<Fault>), Fault> {
 struct Builder<'t> {
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, Node>,
-    nodes: usize,
+    size: Size,
     faults: Vec<Fault>,
 }
 
@@ -124,7 +152,8 @@ impl<'t> Builder<'t> {
         if depth > DEPTH_MAX {
             return Err(fault(at, path, format!("more than {DEPTH_MAX} nested collections")));
         }
-        self.count(1, at, path)?;
+        let bytes = if let Event::Scalar(text, ..) = &event { text.len() } else { 0 };
+        self.count(Size { nodes: 1, bytes }, at, path)?;
         let (anchor, value) = match event {
             Event::Alias(id) => return self.alias(id, at, path),
             Event::Scalar(text, style, anchor, tag) => {
@@ -148,20 +177,29 @@ impl<'t> Builder<'t> {
         Ok(node)
     }
 
-    fn count(&mut self, nodes: usize, at: usize, path: &str) -> Result<(), Fault> {
-        self.nodes += nodes;
-        match self.nodes > NODES_MAX {
-            true => Err(fault(at, path, format!("more than {NODES_MAX} values"))),
+    fn count(&mut self, more: Size, at: usize, path: &str) -> Result<(), Fault> {
+        self.size = self.size.plus(more);
+        if self.size.nodes > NODES_MAX {
+            return Err(fault(at, path, format!("more than {NODES_MAX} values")));
+        }
+        match self.size.bytes > TEXTS_BYTES_MAX {
+            true => Err(fault(at, path, format!("more than {TEXTS_BYTES_MAX} bytes of texts"))),
             false => Ok(()),
         }
     }
 
     fn alias(&mut self, id: usize, at: usize, path: &str) -> Result<Node, Fault> {
-        let Some(node) = self.anchors.get(&id).cloned() else {
-            return Err(fault(at, path, "alias of an anchor that is not complete"));
-        };
-        self.count(node.size(), at, path)?;
-        Ok(node)
+        let size = self.anchors.get(&id).map(Node::size);
+        let size = size.ok_or_else(|| fault(at, path, "alias of an anchor that is not complete"))?;
+        self.count(size, at, path)?;
+        Ok(self.anchors[&id].clone())
+    }
+
+    /// Notes what is wrong and reads on. A report shows no more than so many.
+    fn note(&mut self, found: Fault) {
+        if self.faults.len() < PROBLEMS_MAX {
+            self.faults.push(found);
+        }
     }
 
     fn sequence(&mut self, path: &str, depth: usize) -> Result<Vec<Node>, Fault> {
@@ -190,17 +228,20 @@ impl<'t> Builder<'t> {
             let name = match key.value {
                 Value::Scalar { text, .. } => text,
                 Value::Sequence(_) | Value::Mapping(_) => {
-                    self.faults.push(fault(key.at, path, "a key is a text, not a collection"));
+                    self.note(fault(key.at, path, "a key is a text, not a collection"));
                     String::new()
                 }
             };
+            if name.len() > KEY_BYTES_MAX {
+                return Err(fault(key.at, path, format!("a key is longer than {KEY_BYTES_MAX} bytes")));
+            }
             let path = join(path, &name);
             let event = self.next()?;
             let node = self.node(event, &path, depth + 1)?;
             if name == "<<" {
                 merged.push(node);
             } else if !names.insert(name.clone()) {
-                self.faults.push(fault(key.at, &path, format!("Duplicate field '{name}'")));
+                self.note(fault(key.at, &path, format!("Duplicate field '{name}'")));
             } else {
                 entries.push(Entry { key: name, at: key.at, node });
             }
@@ -251,6 +292,8 @@ mod tests {
         let (_, faults) = read("a: 1\nb:\n  c: 1\n  c: 2\na: 2\n").expect("YAML");
         let found: Vec<(usize, &str)> = faults.iter().map(|fault| (fault.at, fault.path.as_str())).collect();
         assert_eq!(found, [(17, "b.c"), (22, "a")]);
+        let (_, faults) = read(&"a: 1\n".repeat(PROBLEMS_MAX + 2)).expect("YAML");
+        assert_eq!(faults.len(), PROBLEMS_MAX);
     }
 
     #[test]
@@ -260,6 +303,8 @@ mod tests {
             let alias = vec![format!("*a{}", n - 1); 8].join(",");
             format!("{text}a{n}: &a{n} [{alias}]\n")
         });
+        let text_bomb = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a,".repeat(100_000));
+        let long_key = format!("? {}\n: 1\n", "x".repeat(KEY_BYTES_MAX + 1));
         let cases = [
             ("", "the document is empty"),
             ("# nothing\n", "the document is empty"),
@@ -268,6 +313,8 @@ mod tests {
             ("a: 1\n---\nb: 2\n", "second"),
             (nested.as_str(), "nested"),
             (bomb.as_str(), "more than 200000 values"),
+            (text_bomb.as_str(), "more than 8388608 bytes of texts"),
+            (long_key.as_str(), "a key is longer than 1024 bytes"),
             ("a: &a [*a]", ""),
             ("<<: 1", "merges"),
         ];

@@ -10,6 +10,8 @@ use crate::spec::{
 use crate::{bootstrap, mustache};
 
 const KILL_GRACE_PERIOD_SECS_MAX: i64 = 3600;
+/// Limit of the config templates of a service together: each config of each task has its own copy.
+const TEMPLATES_BYTES_MAX: usize = 8 << 20;
 const SECONDS_MAX: i64 = 10 * 365 * 24 * 3600;
 const GOALS: &[(&str, Goal)] = &[("RUNNING", Goal::Running), ("FINISH", Goal::Finish), ("ONCE", Goal::Once)];
 
@@ -159,6 +161,14 @@ fn template(reader: &mut Reader, input: Input<'_>, field: &Field<'_>) -> Option<
     };
     if content.is_empty() {
         reader.wrong(field, format!("template {path:?} is empty"));
+        return None;
+    }
+    reader.template_bytes += content.len();
+    if reader.template_bytes > TEMPLATES_BYTES_MAX {
+        reader.wrong(
+            field,
+            format!("the templates of the service exceed {TEMPLATES_BYTES_MAX} bytes together"),
+        );
         return None;
     }
     if let Err(error) = mustache::render(&content, &BTreeMap::new()) {

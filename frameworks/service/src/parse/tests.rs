@@ -475,6 +475,25 @@ fn reports_are_limited() {
 }
 
 #[test]
+fn reports_and_templates_of_a_hostile_spec_are_limited() {
+    let unset = with("", "", &format!("web-url: \"{}\"", "{{UNSET}}".repeat(20_000)));
+    let (_, report) = read(&unset, &BTreeMap::new()).expect("good");
+    assert_eq!(report.problems.len(), crate::problem::PROBLEMS_MAX);
+    let template = |_: &str| Ok("x".repeat(1 << 20));
+    let configs = |count: usize| {
+        let lines = (0..count).map(|number| format!("\n  c{number}: {{template: t, dest: d{number}}}"));
+        with(&format!("configs:{}", lines.collect::<String>()), "", "")
+    };
+    let parsed = |count: usize| {
+        let (text, env) = (configs(count), BTreeMap::new());
+        parse(Input { file: "svc.yml", text: &text, env: &env, template: &template })
+    };
+    assert!(parsed(8).is_ok());
+    let report = parsed(9).expect_err("9 MiB");
+    assert!(report.to_string().contains("exceed 8388608 bytes together"), "{report}");
+}
+
+#[test]
 fn scheduler_variables_reach_the_tasks() {
     let env = env(&[
         ("TASKCFG_ALL_A", "all"),

@@ -12,6 +12,10 @@ use crate::spec::Goal;
 
 /// Longest property that an operator may store.
 const PROPERTY_BYTES_MAX: usize = 1024;
+/// Longest name of a property.
+const PROPERTY_NAME_BYTES_MAX: usize = 255;
+/// Limit of the properties of a service, its own included.
+const PROPERTIES_MAX: usize = 1000;
 
 impl Scheduler {
     pub(super) fn on_command(&mut self, now: Now, command: Command, out: &mut Out) -> Answer {
@@ -157,6 +161,15 @@ impl Scheduler {
             return Answer::Invalid(format!(
                 "{} bytes are too many; {PROPERTY_BYTES_MAX} is the limit",
                 value.len()
+            ));
+        }
+        if key.len() > PROPERTY_NAME_BYTES_MAX {
+            return Answer::Invalid(format!("the name is longer than {PROPERTY_NAME_BYTES_MAX} bytes"));
+        }
+        let properties = &self.state.properties;
+        if properties.size() >= PROPERTIES_MAX && !properties.contains_key(&key) {
+            return Answer::Invalid(format!(
+                "{PROPERTIES_MAX} properties are stored already, which is the limit"
             ));
         }
         self.apply(Record::Property(key, Some(value.into())), out);

@@ -4,6 +4,7 @@ mod assumed;
 mod cluster;
 mod deploy;
 mod model;
+mod properties;
 mod recovery;
 mod restart;
 mod script;
