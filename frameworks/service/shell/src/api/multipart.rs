@@ -1,13 +1,16 @@
 //! One field of a form with files (`multipart/form-data`).
 
+/// Longest boundary (RFC 2046). The body is searched for it, which takes time in proportion to its length.
+const BOUNDARY_CHARACTERS_MAX: usize = 70;
+
 /// The content of the field `name`.
 pub(super) fn field(content_type: &str, body: &[u8], name: &str) -> Result<Vec<u8>, String> {
     let boundary = content_type
         .strip_prefix("multipart/form-data")
         .and_then(|rest| rest.split(';').find_map(|part| part.trim().strip_prefix("boundary=")))
         .map(|boundary| boundary.trim_matches('"'))
-        .filter(|boundary| !boundary.is_empty())
-        .ok_or("expecting 'Content-Type' of multipart/form-data with a boundary")?;
+        .filter(|boundary| (1..=BOUNDARY_CHARACTERS_MAX).contains(&boundary.len()))
+        .ok_or("expecting 'Content-Type' of multipart/form-data with a boundary of 1 to 70 characters")?;
     let delimiter = format!("--{boundary}").into_bytes();
     let wanted = format!("name=\"{name}\"");
     let mut rest = body;
@@ -39,9 +42,14 @@ mod tests {
         let form = "multipart/form-data; boundary=b";
         assert_eq!(field(form, body, "file").as_deref(), Ok(&b"a\r\nb"[..]));
         assert_eq!(field(form, body, "none").expect_err("absent"), "the form has no field \"none\"");
-        for (content_type, body) in
-            [("text/plain", &body[..]), (form, b""), ("multipart/form-data", &body[..])]
-        {
+        let long = format!("multipart/form-data; boundary={}", "b".repeat(BOUNDARY_CHARACTERS_MAX + 1));
+        let long_body = format!("--{}\r\nname=\"file\"\r\n\r\na", &long[30..]);
+        for (content_type, body) in [
+            ("text/plain", &body[..]),
+            (form, b""),
+            ("multipart/form-data", &body[..]),
+            (&long, long_body.as_bytes()),
+        ] {
             assert!(field(content_type, body, "file").is_err(), "{content_type}");
         }
     }
