@@ -24,8 +24,6 @@ const READ_INTERVAL: Duration = Duration::from_secs(10);
 const DRIVERS_AGE_MAX: Duration = Duration::from_secs(20);
 /// Agents that are asked at the same time.
 const QUERIES_MAX: usize = 16;
-/// How long offers wait for what their agents tell.
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(5);
 const FEEDBACK: pb::agent_info::capability::Type = pb::agent_info::capability::Type::AGENT_OPERATION_FEEDBACK;
 const COMPLETE: &str = "COMPLETE";
 
@@ -36,6 +34,21 @@ pub(crate) struct Drivers {
     volume_plugins: Option<Vec<String>>,
 }
 
+/// How long agents are waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    /// For one agent. One that takes longer counts as unknown until it is asked again.
+    query: Duration,
+    /// For all that new offers need; events behind the offers wait as long.
+    prepare: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { query: Duration::from_secs(3), prepare: Duration::from_secs(5) }
+    }
+}
+
 /// What is known of agents, and since when. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Agents {
@@ -44,6 +57,7 @@ pub(crate) struct Agents {
     pub inputs: tepui_runtime::Handle<Input>,
     pub views: watch::Receiver<Arc<View>>,
     pub known: Arc<Mutex<Known>>,
+    pub timeouts: Timeouts,
 }
 
 type DriversOf = HashMap<AgentId, (Instant, Drivers)>;
@@ -82,15 +96,21 @@ impl Agents {
     pub async fn prepare(&self, offers: &[pb::Offer]) {
         let agents: Vec<AgentId> =
             offers.iter().map(|offer| AgentId::new(offer.agent_id.value.clone())).collect();
+        // Without an answer in time the agents count as unknown, which excludes none.
+        if tokio::time::timeout(self.timeouts.prepare, self.refresh_if_due(&agents)).await.is_err() {
+            debug!("agents did not tell their capabilities in time");
+        }
+    }
+
+    async fn refresh_if_due(&self, agents: &[AgentId]) {
         let needs_drivers = uses_external_volumes(&self.views.borrow());
         let is_due = {
             let known = self.known.lock().await;
             let lacks_drivers = agents.iter().any(|id| !known.drivers.contains_key(id));
-            known.is_list_due(&agents) || needs_drivers && lacks_drivers
+            known.is_list_due(agents) || needs_drivers && lacks_drivers
         };
-        // Without an answer in time the agents count as unknown, which excludes none.
-        if is_due && tokio::time::timeout(PREPARE_TIMEOUT, self.refresh()).await.is_err() {
-            debug!("agents did not tell their capabilities in time");
+        if is_due {
+            let _ = self.refresh().await; // A machine that has ended needs no facts.
         }
     }
 
@@ -140,7 +160,11 @@ impl Agents {
                 known.insert(id, (Instant::now(), drivers));
             }
             let client = Client::at(endpoint).with_credential(self.credential.clone());
-            queries.spawn(async move { (id, drivers_of(&client).await) });
+            let limit = self.timeouts.query;
+            queries.spawn(async move {
+                let drivers = tokio::time::timeout(limit, drivers_of(&client)).await;
+                (id, drivers.unwrap_or_default())
+            });
         }
         while let Some(done) = queries.join_next().await {
             if let Ok((id, drivers)) = done {
@@ -209,8 +233,62 @@ fn attribute(attribute: &pb::Attribute) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tepui_fsm::Rng;
+    use tepui_service::scheduler::{Config, Scheduler};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
     use super::*;
+
+    /// An agent that begins an answer and never ends it: its pid.
+    async fn hanging_agent() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{";
+                    let _ = stream.read(&mut [0; 1024]).await;
+                    let _ = stream.write_all(head).await;
+                    let _ = stream.read(&mut [0; 1]).await;
+                });
+            }
+        });
+        format!("slave(1)@{address}")
+    }
+
+    fn agent(id: &str, pid: String) -> master::response::get_agents::Agent {
+        let id = pb::AgentID { value: id.to_owned(), ..Default::default() };
+        let agent_info = pb::AgentInfo { id: id.into(), ..Default::default() };
+        master::response::get_agents::Agent {
+            agent_info: agent_info.into(),
+            pid: Some(pid),
+            ..Default::default()
+        }
+    }
+
+    fn agents() -> Agents {
+        let machine = Scheduler::recover(Config::new("svc"), Vec::new(), Rng::seeded(1)).expect("no records");
+        let client = Client::new("127.0.0.1:1").expect("an address");
+        let (inputs, views) = (tepui_runtime::mailbox(1).0, watch::channel(machine.view()).1);
+        let timeouts = Timeouts { query: Duration::from_millis(1), prepare: Duration::from_millis(1) };
+        Agents { client, credential: None, inputs, views, known: Arc::default(), timeouts }
+    }
+
+    #[tokio::test]
+    async fn agent_that_does_not_finish_its_answer_counts_as_unknown() {
+        let (agents, mut known) = (agents(), DriversOf::new());
+        let listed = [agent("a", hanging_agent().await)];
+        agents.ask_agents(&listed, &mut known).await;
+        assert_eq!(known.remove(&AgentId::new("a")).expect("asked").1, Drivers::default());
+    }
+
+    #[tokio::test]
+    async fn offers_do_not_wait_for_a_query_under_way() {
+        let agents = agents();
+        let _under_way = agents.known.lock().await;
+        agents.prepare(&[pb::Offer::default()]).await;
+    }
 
     #[test]
     fn isolators_and_drivers_are_read_from_agent_endpoints() {

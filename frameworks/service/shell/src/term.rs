@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use crate::agents::Agents;
+use crate::agents::{Agents, Timeouts};
 use crate::convert::Announced;
 use crate::driver::{self, CALLS_QUEUE_MAX, Halt, Sink};
 use crate::fault::ServiceFault;
@@ -119,8 +119,8 @@ impl Term {
             .map_err(|error| ServiceFault::Master(error.to_string()))?;
         let caller = session.caller();
         let credential = options.credential.clone();
-        let known = Arc::default();
-        let agents = Agents { client, credential, inputs: inputs.clone(), views: published, known };
+        let (known, timeouts) = (Arc::default(), Timeouts::default());
+        let agents = Agents { client, credential, inputs: inputs.clone(), views: published, known, timeouts };
         let tasks = vec![
             tokio::spawn(driver::send_calls(queue, caller, inputs.clone(), halting)),
             tokio::spawn(driver::receive_events(session, inputs, agents.clone())),
