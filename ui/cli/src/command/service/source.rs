@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ use tepui_service_shell::Upload;
 
 use super::counted;
 use crate::output;
+
+/// The secret of the principal that this process is.
+const SECRET_VARIABLE: &str = "TEPUI_SECRET";
 
 #[derive(Args, Clone, Debug)]
 pub struct Source {
@@ -114,16 +118,32 @@ fn read_limited(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Variables whose names and values are texts.
+/// Variables whose names and values are texts. A spec is readable by the operators of its service, so the secret of this
+/// process is not among them.
 pub fn environment() -> BTreeMap<String, String> {
-    let texts = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    std::env::vars_os().filter_map(texts).collect()
+    readable(std::env::vars_os())
+}
+
+fn readable(variables: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+    let texts =
+        variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    texts.filter(|(name, _)| name != SECRET_VARIABLE).collect()
 }
 
 fn print_problems(report: &Report) {
     for line in report.to_string().lines() {
         eprintln!("{}", output::printable(line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_of_the_process_is_not_rendered_into_specs() {
+        let pairs = [("PORT", "80"), (SECRET_VARIABLE, "s3cret"), ("TEPUI_MASTER", "h:1")];
+        let env = readable(pairs.into_iter().map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(env.keys().map(String::as_str).collect::<Vec<_>>(), ["PORT", "TEPUI_MASTER"]);
     }
 }
