@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use tepui_swarm::Host;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -25,6 +25,8 @@ use crate::front::Front;
 
 /// Connections of clients. With more, new ones wait in the kernel until one is closed.
 const CONNECTIONS_MAX: usize = 4096;
+/// Connections to a Unix socket that the kernel holds until they are accepted.
+const BACKLOG_CONNECTIONS_MAX: u32 = 1024;
 /// How long a peer may take to agree on a key.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(300);
@@ -49,10 +51,11 @@ impl Listener {
             Host::Tcp(address) => TcpListener::bind(address).await.map(Listener::Tcp),
             Host::Unix(path) => {
                 remove_socket(path)?;
-                // The mode is set before anybody is told of the socket; its directory decides who gets that far.
-                let listener = UnixListener::bind(path)?;
+                let socket = UnixSocket::new_stream()?;
+                socket.bind(path)?;
+                // Nobody can connect before it listens, so the mode of its creation is that of nobody's connection.
                 std::fs::set_permissions(path, PermissionsExt::from_mode(SOCKET_MODE))?;
-                Ok(Listener::Unix(listener))
+                socket.listen(BACKLOG_CONNECTIONS_MAX).map(Listener::Unix)
             }
         }
     }
@@ -168,6 +171,8 @@ mod tests {
         let (socket, file) = (path("swarm.sock"), path("notes"));
         for _ in 0..2 {
             Listener::bind(&Host::Unix(socket.clone())).await.expect("a socket");
+            let mode = std::fs::metadata(&socket).expect("the socket").permissions().mode();
+            assert_eq!(mode & 0o777, SOCKET_MODE);
         }
         std::fs::write(&file, "kept").expect("a file");
         let error = Listener::bind(&Host::Unix(file.clone())).await.expect_err("a file is no socket");

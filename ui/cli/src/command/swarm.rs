@@ -10,6 +10,7 @@ use tepui_swarm_shell::{Access, ClientTls};
 use tracing::Level;
 
 use super::{Cluster, Signals, block_on};
+use crate::flags::access::warn_of_readable_secrets;
 use crate::output;
 
 /// Serve the Docker API for the whole cluster.
@@ -61,6 +62,8 @@ fn manage(manage: Manage) -> Result<ExitCode> {
     // An error would mean that a log was started before, which nothing here does.
     let _set_level =
         tepui_log::start(Settings { format: LogFormat::default(), level, file: None, stderr: true })?;
+    let key = manage.tls.iter().map(|tls| ("tlskey".to_owned(), tls.key.clone()));
+    warn_of_readable_secrets(&key.collect::<Vec<_>>());
     // Every client and every engine is a connection.
     tepui_shell_master::raise_open_files();
     block_on(async {

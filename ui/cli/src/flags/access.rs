@@ -16,12 +16,13 @@ pub fn read(flag: &str, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Flags of all commands whose value is, or may be, the name of a file with secrets.
-const SECRET_FILES: [&str; 8] = [
+const SECRET_FILES: [&str; 9] = [
     "credentials",
     "http_credentials",
     "credential",
     "jwt_secret_key",
     "tls_key",
+    "tlskey",
     "etcd_key",
     "docker_config",
     "token_file",

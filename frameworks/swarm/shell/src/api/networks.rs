@@ -116,11 +116,16 @@ impl Api {
         .await;
         let (mut created, mut failed) = (Vec::new(), None);
         for (target, answer) in answers {
-            let answer = answer?;
-            let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
-            match answer.status().is_success() {
-                true => created.push((target, body)),
-                false => failed = failed.or(Some(engine_error(&target, answer.status(), &body))),
+            let outcome = answer.and_then(|answer| {
+                let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
+                match answer.status().is_success() {
+                    true => Ok(body),
+                    false => Err(engine_error(&target, answer.status(), &body)),
+                }
+            });
+            match outcome {
+                Ok(body) => created.push((target, body)),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
         match failed {

@@ -89,7 +89,7 @@ fn below_engine(mut document: Value, group: &str, engine: &str) -> Value {
         "networks" => "NetworksDeleted",
         _ => return document,
     };
-    for name in document[field].as_array_mut().into_iter().flatten() {
+    for name in document.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(own) = name.as_str() {
             *name = Value::from(prefixed(engine, own));
         }
@@ -116,7 +116,9 @@ impl Usage {
         self.images.extend(list("Images").into_iter().map(|image| (engine.to_owned(), image)));
         self.containers.extend(list("Containers").into_iter().filter(is_ours));
         self.volumes.extend(list("Volumes").into_iter().map(|mut volume| {
-            volume["Name"] = Value::from(prefixed(engine, volume["Name"].as_str().unwrap_or_default()));
+            if let Some(name) = volume.get_mut("Name") {
+                *name = Value::from(prefixed(engine, name.as_str().unwrap_or_default()));
+            }
             volume
         }));
         self.build_cache.extend(list("BuildCache"));
@@ -154,6 +156,15 @@ mod tests {
         let named =
             below_engine(json!({"VolumesDeleted": ["x", 5], "SpaceReclaimed": 0}), "volumes", "node-0");
         assert_eq!(named["VolumesDeleted"], json!(["node-0/x", 5]));
+        for hostile in [json!([]), json!("x"), json!({"VolumesDeleted": 5})] {
+            assert_eq!(below_engine(hostile.clone(), "volumes", "node-0"), hostile);
+        }
+    }
+
+    fn usage_of(answer: Value) {
+        let mut usage = Usage::default();
+        usage.add(answer, "node-0", |_| false);
+        usage.document();
     }
 
     #[test]
@@ -168,5 +179,8 @@ mod tests {
         assert_eq!(document["Containers"], json!([{"Id": "own"}]));
         assert_eq!(document["Volumes"], json!([{"Name": "node-0/v"}, {"Name": "node-1/v"}]));
         assert_eq!(document["Images"].as_array().map(Vec::len), Some(1));
+        for hostile in [json!(5), json!({"Volumes": [5, "x", []], "Images": [5], "BuildCache": {}})] {
+            usage_of(hostile);
+        }
     }
 }

@@ -211,7 +211,9 @@ pub fn find(method: &str, path: &str) -> Result<Matched, ApiError> {
     let decoded: Result<Vec<String>, _> =
         decoded.map(|part| percent_decode_str(part).decode_utf8().map(String::from)).collect();
     let segments = decoded.map_err(|_| ApiError::bad("the path is not UTF-8"))?;
-    if segments.iter().any(|part| part == "." || part == ".." || part.contains('\0')) {
+    // Also between slashes that were encoded: paths of engines are built of what was decoded.
+    let mut parts = segments.iter().flat_map(|segment| segment.split('/'));
+    if parts.any(|part| part == "." || part == ".." || part.contains('\0')) {
         return Err(ApiError::bad("the path must not have segments '.' or '..'"));
     }
     let (version, rest) = split_version(&segments)?;
@@ -324,6 +326,8 @@ mod tests {
             ("GET /containers//json/x", 404, "page not found"),
             ("GET /containers/../info", 400, "the path must not have segments '.' or '..'"),
             ("GET /containers/%2e%2e/json", 400, "the path must not have segments '.' or '..'"),
+            ("GET /images/a%2F..%2F..%2Finfo/json", 400, "the path must not have segments '.' or '..'"),
+            ("DELETE /volumes/a%2f%2e", 400, "the path must not have segments '.' or '..'"),
             ("GET /containers/%ff/json", 400, "the path is not UTF-8"),
             ("GET /v1.50/info", 400, "client version 1.50 is too new. Maximum supported API version is 1.41"),
             ("GET /v2.0/info", 400, "client version 2.0 is too new. Maximum supported API version is 1.41"),

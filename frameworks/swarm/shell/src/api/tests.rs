@@ -331,4 +331,7 @@ async fn network_of_all_engines_is_listed_once() {
     let (status, text) = kit.text("POST /networks/create", r#"{"Name":"half","Driver":"broken"}"#).await;
     assert_eq!((status, text.as_str()), (500, r#"{"message":"node-1: no such driver"}"#));
     assert_eq!(names().await, ["node-2/lone"]);
+    let (status, text) = kit.text("POST /networks/create", r#"{"Name":"half","Driver":"dying"}"#).await;
+    assert_eq!(status, 500, "{text}");
+    assert_eq!(names().await, ["node-2/lone"]);
 }

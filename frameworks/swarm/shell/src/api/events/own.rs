@@ -92,7 +92,9 @@ fn end_event(died: &Value, reason: &str) -> Value {
     let mut event = died.clone();
     event["Action"] = json!(action);
     event["status"] = json!(action);
-    event["Actor"]["Attributes"]["reason"] = json!(reason);
+    if let Some(attributes) = event.pointer_mut("/Actor/Attributes").and_then(Value::as_object_mut) {
+        attributes.insert("reason".to_owned(), json!(reason));
+    }
     stamped(event)
 }
 
@@ -109,4 +111,21 @@ fn engine_event(action: &str, agent: &Agent) -> Value {
         "scope": "swarm",
         "node": {"Name": name, "Id": id, "Addr": address, "Ip": ""},
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_is_added_to_the_event_of_an_end() {
+        let died =
+            |attributes: Value| json!({"Action": "die", "Actor": {"ID": "ab", "Attributes": attributes}});
+        let event = end_event(&died(json!({"name": "web"})), "preempted: cpus were reclaimed");
+        assert_eq!((&event["Action"], &event["status"]), (&json!("preempted"), &json!("preempted")));
+        assert_eq!(event["Actor"]["Attributes"]["reason"], "preempted: cpus were reclaimed");
+        for hostile in [json!("x"), json!([1]), json!(null)] {
+            assert_eq!(end_event(&died(hostile), "lost")["Action"], "lost");
+        }
+    }
 }

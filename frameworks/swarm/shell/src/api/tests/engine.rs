@@ -178,6 +178,11 @@ impl Engine {
             (Method::POST, ["create"]) if document["Driver"] == "broken" && self.name == "node-1" => {
                 error(StatusCode::INTERNAL_SERVER_ERROR, "no such driver")
             }
+            (Method::POST, ["create"]) if document["Driver"] == "dying" && self.name == "node-1" => {
+                let (pieces, body) = body::channel();
+                let _ = pieces.try_send(Err("the engine has died".into()));
+                Response::new(body)
+            }
             (Method::POST, ["create"]) => {
                 let id = format!("{}-{}", self.name, state.networks_made);
                 state.networks_made += 1;
