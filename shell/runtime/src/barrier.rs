@@ -1,8 +1,9 @@
 //! The outbox barrier: an effect is released only after every record before it is durable.
 //!
-//! The machine's thread hands in the outbox of each turn. While nothing waits for the disk, effects that come before
-//! any record are released at once, on that thread; everything else goes through the commit thread, which makes the
-//! records of all waiting turns durable in one commit and then releases their effects in order.
+//! The machine's thread hands in the outbox of each turn. While nothing waits for the disk, a turn without records is
+//! released at once, on that thread; everything else goes through the commit thread, which makes the records of all
+//! waiting turns durable in one commit and then releases their effects in order. The effects of a turn are released
+//! together, so that none becomes visible before the snapshot that its turn ends with.
 //! A disk that is full beyond its reserve is waited out: the machine goes on deciding until its queue is full, and nothing
 //! becomes visible but effects that are independent of records. Any other failed commit ends it all: nothing decided after
 //! it becomes visible.
@@ -172,23 +173,22 @@ where
     }
 
     /// Takes over what one turn decided.
-    pub fn release(&mut self, mut items: Items<R, E>) -> Result<(), BarrierGone> {
-        let rest = if self.is_idle() {
-            items.split_off(first_record(&items))
+    pub fn release(&mut self, items: Items<R, E>) -> Result<(), BarrierGone> {
+        let has_records = || items.iter().any(|item| matches!(item, Item::Record(_)));
+        let (visible, waiting) = if self.is_idle() && !has_records() {
+            (items, Vec::new())
         } else if self.shared.commits.is_stuck() {
-            let (independent, rest) = items.into_iter().partition(|item| self.passes(item));
-            items = independent;
-            rest
+            items.into_iter().partition(|item| self.passes(item))
         } else {
-            std::mem::take(&mut items)
+            (Vec::new(), items)
         };
-        self.shared.emit(items);
-        if rest.is_empty() {
+        self.shared.emit(visible);
+        if waiting.is_empty() {
             return Ok(());
         }
         self.shared.commits.wait_for_queue_room();
         self.shared.commits.handed.fetch_add(1, Ordering::Release);
-        self.commits.send(rest).map_err(|_| BarrierGone)
+        self.commits.send(waiting).map_err(|_| BarrierGone)
     }
 
     /// Whether something need not wait for records that cannot be written.
@@ -214,21 +214,13 @@ where
     pub fn run(mut self) -> Result<(), StoreFault> {
         self.look_at_room()?;
         while let Some(first) = self.next_turn()? {
-            let count = match self.group {
-                true => {
-                    let mut turns = vec![first];
-                    turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
-                    let count = turns.len() as u64;
-                    self.make_durable_and_visible(turns)?;
-                    count
-                }
-                false => {
-                    one_by_one(first)
-                        .into_iter()
-                        .try_for_each(|one| self.make_durable_and_visible(vec![one]))?;
-                    1
-                }
-            };
+            let mut turns = vec![first];
+            if self.group {
+                turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
+            }
+            let count = turns.len() as u64;
+            self.make_durable(turns.iter().flatten())?;
+            turns.into_iter().for_each(|items| self.shared.emit(items));
             self.shared.commits.released.fetch_add(count, Ordering::Release);
             self.shared.commits.progress.1.notify_all();
         }
@@ -252,21 +244,21 @@ where
         }
     }
 
-    fn make_durable_and_visible(&mut self, turns: Vec<Items<R, E>>) -> Result<(), StoreFault> {
+    /// Commits the records among `items`: together, or each by itself.
+    fn make_durable<'i>(&mut self, items: impl Iterator<Item = &'i Item<R, E>>) -> Result<(), StoreFault>
+    where
+        R: 'i,
+        E: 'i,
+    {
         let mut writes = Vec::new();
-        for item in turns.iter().flatten() {
-            match item {
-                Item::Record(record) => record.writes(&mut writes),
-                Item::Effect(_) => (),
+        for item in items {
+            let Item::Record(record) = item else { continue };
+            record.writes(&mut writes);
+            if !self.group {
+                self.commit(&std::mem::take(&mut writes))?;
             }
         }
-        if !writes.is_empty() {
-            let began = Instant::now();
-            self.commit(&writes)?;
-            self.shared.commits.timings.add(began, began.elapsed());
-        }
-        turns.into_iter().for_each(|items| self.shared.emit(items));
-        Ok(())
+        self.commit(&writes)
     }
 }
 
@@ -279,6 +271,17 @@ impl<R, E, S> Committer<R, E, S> {
     }
 
     fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.commit_or_wait(writes)?;
+        self.shared.commits.timings.add(began, began.elapsed());
+        Ok(())
+    }
+
+    /// Tries again for as long as the fault is passing.
+    fn commit_or_wait(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
         let used_reserve = self.store.uses_reserve();
         let mut result = self.store.commit(writes);
         // The machine has to know at once that it should make few records now.
@@ -332,20 +335,4 @@ impl<S> Shared<S> {
             sink(effects);
         }
     }
-}
-
-/// The same items, split so that each part has one record at most.
-fn one_by_one<R, E>(items: Items<R, E>) -> Vec<Items<R, E>> {
-    let mut parts = vec![Vec::new()];
-    for item in items {
-        match (&item, parts.last_mut()) {
-            (Item::Effect(_), Some(part)) => part.push(item),
-            (Item::Record(_), _) | (Item::Effect(_), None) => parts.push(vec![item]),
-        }
-    }
-    parts
-}
-
-fn first_record<R, E>(items: &[Item<R, E>]) -> usize {
-    items.iter().position(|item| matches!(item, Item::Record(_))).unwrap_or(items.len())
 }

@@ -92,8 +92,8 @@ pub struct Running {
 
 /// Starts `machine` on what arrives in `mailbox`. Its first turn has no input, so that the initial state is published.
 ///
-/// `sink` makes effects visible: those of one turn that may be released together, in order. It is called in order, from
-/// one thread at a time, and must not wait: neither for a peer nor for room in the mailbox.
+/// `sink` makes effects visible: those of one turn, in order. It is called in order, from one thread at a time, and must
+/// not wait: neither for a peer nor for room in the mailbox.
 pub fn start<M, S>(
     name: &str,
     machine: M,

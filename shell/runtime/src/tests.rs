@@ -202,6 +202,24 @@ fn an_effect_is_visible_only_after_the_record_before_it_is_durable() {
     assert_eq!(shown, 200);
 }
 
+/// Whoever observes an effect finds it in the snapshot, which is the last effect of its turn.
+#[test]
+fn effects_of_a_turn_are_released_together() {
+    for group_commit in [true, false] {
+        let (handle, mailbox) = mailbox(8);
+        for input in ["e a", "r 1", "e b", "r 2", "e c"] {
+            handle.send_blocking(input.to_owned()).unwrap();
+        }
+        let (sender, seen) = channel();
+        let sink = move |effects: Vec<String>| sender.send(effects.join(" ")).unwrap();
+        let (clock, limits) = (Clock::start(), Limits { group_commit, ..unhurried() });
+        let running =
+            start("teller", Teller::default(), mailbox, Store::memory(), clock, limits, sink).unwrap();
+        block_on(running.stop()).unwrap();
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["a b c settled 5"], "{group_commit}");
+    }
+}
+
 #[test]
 fn deadline_wakes_an_idle_machine() {
     let bench = bench(Store::memory(), Limits::default());
