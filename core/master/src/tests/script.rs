@@ -29,6 +29,7 @@ mod words;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -62,6 +63,8 @@ pub(super) struct Script {
     /// The last event each player heard, as JSON.
     last: BTreeMap<String, String>,
     said: String,
+    /// The newest snapshot.
+    published: Option<Arc<crate::State>>,
 }
 
 #[derive(Default)]
@@ -105,6 +108,7 @@ impl Script {
             uuids: 0,
             last: BTreeMap::new(),
             said: String::new(),
+            published: None,
         }
     }
 
@@ -181,6 +185,8 @@ impl Script {
         let mut out = Outbox::new();
         self.master.settle(self.now, budget, &mut out);
         self.hear(out);
+        let published = self.published.as_ref().map(|state| format!("{state:?}"));
+        assert_eq!(published, Some(format!("{:?}", self.master.state())), "readers see an older state");
     }
 
     fn explain(&mut self, name: &str) {

@@ -34,7 +34,11 @@ impl Script {
                 self.framework_on(*conn).stream_id = stream_id;
                 return;
             }
-            Effect::Publish { .. } | Effect::OpenAgent { .. } | Effect::Transition(_) => return,
+            Effect::Publish { state } => {
+                self.published = Some(state.clone());
+                return;
+            }
+            Effect::OpenAgent { .. } | Effect::Transition(_) => return,
             Effect::Scheduler { conn, event } => {
                 self.last.insert(self.conns[&conn.0].clone(), json(&**event));
                 if event.subscribed.is_set() {
