@@ -164,22 +164,21 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin> Connection<'_, H, S> {
                 };
             }
         }
-        self.read_ahead().await
+        self.read_ahead().await;
+        Turn::Continue
     }
 
     /// Takes what else is there after the first bytes, without waiting.
-    async fn read_ahead(&mut self) -> Turn {
+    async fn read_ahead(&mut self) {
         if self.buffer.len() < IDLE_READ_BYTES {
-            return Turn::Continue;
+            return;
         }
         self.buffer.reserve(BUFFER_BYTES_MAX.saturating_sub(self.buffer.len()));
         tokio::select! {
             biased;
-            read = self.stream.read_buf(&mut self.buffer) => match read {
-                Ok(0) | Err(_) => Turn::Closed,
-                Ok(_) => Turn::Continue,
-            },
-            () = std::future::ready(()) => Turn::Continue,
+            // The end of the stream is not the end of the calls before it: the next read sees it again.
+            _ = self.stream.read_buf(&mut self.buffer) => (),
+            () = std::future::ready(()) => (),
         }
     }
 

@@ -61,6 +61,22 @@ async fn pipelined_calls_split_at_any_byte_are_parsed() {
     }
 }
 
+/// A peer may send its calls and say that nothing more follows, also if that is read together with the calls.
+#[tokio::test]
+async fn calls_before_the_end_of_the_stream_are_answered() {
+    let bench = bench();
+    let head = call(&"x".repeat(100)).len() - 100;
+    for size in [511, 512, 513] {
+        let mut stream = bench.connect().await;
+        let text = call(&"x".repeat(size - head));
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert_eq!((text.len(), status(&answer)), (size, "200"), "{answer}");
+    }
+}
+
 /// Whatever is not a small, plain call is left to the ordinary server, which answers it after the calls before it.
 #[tokio::test]
 async fn requests_other_than_calls_fall_back_to_the_ordinary_server() {
