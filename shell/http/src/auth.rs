@@ -9,6 +9,7 @@
 mod credentials;
 mod guesses;
 mod jwt;
+mod waiting;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -21,14 +22,11 @@ use guesses::{Attempt, Guesses, Origin};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 pub use jwt::JwtKey;
-use tokio::sync::Semaphore;
+use waiting::Waiting;
 
 use crate::audit::Deed;
 use crate::principal::Principal;
 use crate::{HttpError, Request};
-
-/// Attempts that wait because of many wrong secrets; more are refused.
-const ATTEMPTS_WAITING_MAX: usize = 256;
 
 /// A part of the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +46,7 @@ pub struct Authentication {
     credentials: Arc<Credentials>,
     key: Option<Arc<JwtKey>>,
     guesses: Arc<Mutex<Guesses>>,
-    waiting: Arc<Semaphore>,
+    waiting: Arc<Waiting>,
 }
 
 impl Default for Authentication {
@@ -70,12 +68,7 @@ enum Proof {
 
 impl Authentication {
     pub fn new(credentials: Credentials, key: Option<Arc<JwtKey>>) -> Self {
-        Self {
-            credentials: Arc::new(credentials),
-            key,
-            guesses: Arc::default(),
-            waiting: Arc::new(Semaphore::new(ATTEMPTS_WAITING_MAX)),
-        }
+        Self { credentials: Arc::new(credentials), key, guesses: Arc::default(), waiting: Arc::default() }
     }
 
     /// Finds out who sent a request, as far as the realm wants to know. A refused proof is noted for the audit log.
@@ -127,7 +120,8 @@ impl Authentication {
                 Attempt::Wrong => return Err(HttpError::unauthorized(challenge(realm))),
                 Attempt::Refused(left) => return Err(too_many(left.as_secs() + 1)),
                 Attempt::Wait(delay) => {
-                    let _place = self.waiting.try_acquire().map_err(|_| too_many(delay.as_secs() + 1))?;
+                    let refused = || too_many(delay.as_secs() + 1);
+                    let _place = self.waiting.enter(address).ok_or_else(refused)?;
                     tokio::time::sleep(delay).await;
                     origin.has_waited = true;
                 }
@@ -184,6 +178,7 @@ fn challenge(realm: Realm) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
 
@@ -250,6 +245,32 @@ mod tests {
         assert_eq!(seen, [401, 401, 401, 401, 401, 401, 429, 429]);
         assert_eq!(admit(&authentication, CLOSED, &basic("ops:right")).await, Err(429), "not looked at");
         assert!(admit(&authentication, CLOSED, &token).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn one_address_does_not_use_all_places_of_delayed_attempts() {
+        let text = br#"{"credentials":[{"principal":"ops","secret":"right"}]}"#;
+        let authentication = Authentication::new(Credentials::parse(text).unwrap(), None);
+        let attempt = |address: [u8; 4], principal: &str| {
+            let (authentication, principal) = (authentication.clone(), principal.to_owned());
+            let answer = async move {
+                authentication.by_secret(CLOSED, &principal, "wrong", address.into()).await.unwrap_err()
+            };
+            let mut attempt = Box::pin(answer);
+            let polled = attempt.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            (attempt, polled.map(|error| error.status.as_u16()))
+        };
+        // Both the principal and one of the addresses are suspect.
+        for number in 0..=50 {
+            assert_eq!(attempt([10, 0, 1, number], "ops").1, Poll::Ready(401));
+            assert_eq!(attempt([10, 0, 0, 1], &format!("name{number}")).1, Poll::Ready(401));
+        }
+        let attempts: Vec<_> =
+            (0..300).map(|number| attempt([10, 0, 0, 1], &format!("more{number}"))).collect();
+        assert_eq!(attempts.last().unwrap().1, Poll::Ready(429));
+        assert_eq!(attempt([10, 0, 0, 2], "ops").1, Poll::Pending, "it waits and is checked then");
+        drop(attempts);
+        assert_eq!(attempt([10, 0, 0, 1], "later").1, Poll::Pending, "places are free again");
     }
 
     #[test]

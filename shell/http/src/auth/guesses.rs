@@ -3,10 +3,11 @@
 //! An address that named one principal with several wrong secrets has to pause, longer after each further one; its attempts
 //! meanwhile are refused unseen. Many wrong secrets of one address, or for one principal from anywhere, make attempts slower
 //! and never refuse them, so that nobody elsewhere can lock a principal out.
-//! Never: more entries than twice [`GENERATION_ENTRIES_MAX`].
+//! Whose secret was right is remembered apart from wrong secrets, so that a flood of these does not displace it.
+//! Never: more entries of either kind than twice [`GENERATION_ENTRIES_MAX`].
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
@@ -52,13 +53,14 @@ struct Tally {
     wrong: u32,
     last: Instant,
     until: Instant,
-    is_proven: bool,
 }
 
-/// Principals as digests, so that long names take no more memory than short ones.
+/// A principal at an address. Principals as digests, so that long names take no more memory than short ones.
+type Pair = (IpAddr, u64);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Pair(IpAddr, u64),
+    Pair(Pair),
     Address(IpAddr),
     Principal(u64),
 }
@@ -66,20 +68,27 @@ enum Key {
 #[derive(Debug, Default)]
 pub(crate) struct Guesses {
     hasher: RandomState,
-    current: HashMap<Key, Tally>,
-    previous: HashMap<Key, Tally>,
+    tallies: Generations<Key, Tally>,
+    /// Whose secret was right.
+    proven: Generations<Pair, ()>,
+}
+
+/// The entries used last.
+#[derive(Debug)]
+struct Generations<K, V> {
+    current: HashMap<K, V>,
+    previous: HashMap<K, V>,
 }
 
 impl Guesses {
     /// Decides about one attempt; `verify` is called at most once.
     pub fn attempt(&mut self, now: Instant, origin: Origin<'_>, verify: impl FnOnce() -> bool) -> Attempt {
         let (address, principal) = (network(origin.address), self.hasher.hash_one(origin.principal));
-        let (pair, totals) =
-            (Key::Pair(address, principal), [Key::Address(address), Key::Principal(principal)]);
-        let own = self.get(now, pair);
-        let is_proven = own.is_some_and(|tally| tally.is_proven);
+        let pair = (address, principal);
+        let totals = [Key::Address(address), Key::Principal(principal)];
+        let is_proven = self.proven.get(&pair).is_some();
         if !(origin.trusts_proven && is_proven) {
-            if let Some(left) = own.and_then(|tally| tally.until.checked_duration_since(now))
+            if let Some(left) = self.get(now, Key::Pair(pair)).map(|tally| tally.until.duration_since(now))
                 && !left.is_zero()
             {
                 return Attempt::Refused(left);
@@ -91,11 +100,12 @@ impl Guesses {
         }
         match verify() {
             true => {
-                self.put(pair, Tally { wrong: 0, last: now, until: now, is_proven: true });
+                self.proven.put(pair, ());
+                self.tallies.remove(&Key::Pair(pair));
                 Attempt::Right
             }
             false => {
-                self.count(now, pair, PAIR_FREE);
+                self.count(now, Key::Pair(pair), PAIR_FREE);
                 totals.into_iter().for_each(|key| self.count(now, key, u32::MAX));
                 Attempt::Wrong
             }
@@ -103,33 +113,46 @@ impl Guesses {
     }
 
     fn count(&mut self, now: Instant, key: Key, free: u32) {
-        let known = self.get(now, key);
-        let wrong = known.map_or(0, |tally| tally.wrong).saturating_add(1);
+        let wrong = self.get(now, key).map_or(0, |tally| tally.wrong).saturating_add(1);
         let pause = match wrong.checked_sub(free) {
             None | Some(0) => Duration::ZERO,
             Some(beyond) => PAUSE_MIN.saturating_mul(1 << (beyond - 1).min(u32::BITS - 2)).min(PAUSE_MAX),
         };
-        let is_proven = known.is_some_and(|tally| tally.is_proven);
-        self.put(key, Tally { wrong, last: now, until: now + pause, is_proven });
+        self.tallies.put(key, Tally { wrong, last: now, until: now + pause });
     }
 
     fn get(&self, now: Instant, key: Key) -> Option<Tally> {
-        let tally = self.current.get(&key).or_else(|| self.previous.get(&key)).copied()?;
-        let is_old = now.saturating_duration_since(tally.last) >= FORGET_AFTER;
-        // That its secret was right once stays true.
-        if is_old { tally.is_proven.then_some(Tally { wrong: 0, ..tally }) } else { Some(tally) }
+        let is_new = |tally: &Tally| now.saturating_duration_since(tally.last) < FORGET_AFTER;
+        self.tallies.get(&key).copied().filter(is_new)
+    }
+}
+
+impl<K: Eq + Hash, V> Generations<K, V> {
+    fn get(&self, key: &K) -> Option<&V> {
+        self.current.get(key).or_else(|| self.previous.get(key))
     }
 
-    fn put(&mut self, key: Key, tally: Tally) {
+    fn put(&mut self, key: K, value: V) {
         if self.current.len() >= GENERATION_ENTRIES_MAX && !self.current.contains_key(&key) {
             self.previous = std::mem::take(&mut self.current);
         }
-        self.current.insert(key, tally);
+        self.current.insert(key, value);
+    }
+
+    fn remove(&mut self, key: &K) {
+        self.current.remove(key);
+        self.previous.remove(key);
+    }
+}
+
+impl<K, V> Default for Generations<K, V> {
+    fn default() -> Self {
+        Self { current: HashMap::new(), previous: HashMap::new() }
     }
 }
 
 /// Who has an IPv6 address has at least 2^64 of them.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
@@ -251,6 +274,22 @@ mod tests {
     }
 
     #[test]
+    fn flood_of_wrong_secrets_does_not_lock_out_an_authenticated_agent() {
+        let mut door = Door::new();
+        let agent = Origin { trusts_proven: true, ..origin("10.0.0.1", "agent") };
+        assert_eq!(door.try_as(agent, true), Attempt::Right);
+        for number in 0..10 * GENERATION_ENTRIES_MAX {
+            let (has_waited, name) = (true, format!("name{number}"));
+            door.try_as(Origin { has_waited, ..origin("10.9.9.9", &name) }, false);
+        }
+        for _ in 0..=PAIR_FREE {
+            door.wrong("10.0.0.1", "agent");
+        }
+        assert!(matches!(door.right("10.0.0.1", "agent"), Attempt::Refused(_)), "as an operator it is");
+        assert_eq!(door.try_as(agent, true), Attempt::Right);
+    }
+
+    #[test]
     fn addresses_of_one_network_are_limited_together() {
         let mut door = Door::new();
         for number in 0..=PAIR_FREE {
@@ -274,7 +313,8 @@ mod tests {
             let waited = Origin { has_waited: true, ..origin("10.0.0.1", "x") };
             let name = format!("name{number}");
             door.try_as(Origin { principal: &name, ..waited }, false);
-            let size = door.guesses.current.len() + door.guesses.previous.len();
+            let tallies = &door.guesses.tallies;
+            let size = tallies.current.len() + tallies.previous.len();
             assert!(size <= 2 * GENERATION_ENTRIES_MAX, "{size}");
         }
         assert_eq!(door.wrong("10.0.0.1", "one more"), Attempt::Wait(DELAY), "its address is still known");
