@@ -18,6 +18,8 @@ use crate::endpoint::Endpoint;
 use crate::fault::Fault;
 
 mod answer;
+#[cfg(test)]
+mod tests;
 
 use answer::{Answer, Parsed};
 
@@ -175,6 +177,8 @@ impl Open {
                     });
                 }
                 Poll::Ready(Ok(_)) => (),
+                // With TLS also a peer that closes without saying so. No call is lost.
+                Poll::Ready(Err(_)) if !is_awaited => return Poll::Ready(Ok(None)),
                 Poll::Ready(Err(err)) => return Poll::Ready(Err(lost(err.to_string()))),
                 Poll::Pending if is_awaited => {
                     ready!(self.poll_overdue(cx));
