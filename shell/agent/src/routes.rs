@@ -83,9 +83,9 @@ impl Program {
 impl Handler for Program {
     async fn handle(self: Arc<Self>, request: Request) -> Response {
         let (method, headers) = (request.method.clone(), request.headers.clone());
-        let witness = request.witness();
+        let witness = request.witness(&self.process.audit);
         let mut response = self.respond(request).await.unwrap_or_else(Response::from);
-        self.process.audit.conclude(&witness, &response);
+        witness.conclude(&response);
         origin::allow(&mut response, &method, &headers, &self.masters, self.state().master.as_deref());
         response
     }

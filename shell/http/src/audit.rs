@@ -90,9 +90,11 @@ impl AuditNote {
     }
 }
 
-/// Where a request came from and what was noted on it, kept until it is answered.
-#[derive(Clone, Debug)]
+/// Where a request came from and what was noted on it, kept until it is answered. If it is dropped before, because the peer has
+/// closed its connection, the entry says that the outcome is unknown: the call may have been carried out.
+#[derive(Debug)]
 pub struct Witness {
+    pub(crate) audit: Audit,
     pub(crate) peer: SocketAddr,
     pub(crate) note: AuditNote,
 }
@@ -118,6 +120,8 @@ pub enum Outcome {
     Refused,
     /// It was not the caller's fault.
     Failed,
+    /// The connection was closed before the answer.
+    Unknown,
 }
 
 impl Outcome {
@@ -134,6 +138,7 @@ impl Outcome {
             Outcome::Allowed => "allowed",
             Outcome::Refused => "refused",
             Outcome::Failed => "failed",
+            Outcome::Unknown => "unknown",
         }
     }
 }
@@ -164,26 +169,35 @@ impl Audit {
         self.sink.is_some()
     }
 
+    /// Writes one entry.
+    pub fn record(&self, entry: &Entry<'_>) {
+        if let Some(sink) = &self.sink {
+            sink(&entry.object(self.program).to_string());
+        }
+    }
+}
+
+impl Witness {
     /// Records what was noted, with the answer.
-    pub fn conclude(&self, witness: &Witness, response: &Response) {
+    pub fn conclude(&self, response: &Response) {
         let status = response.status();
         let reason = match (status.as_u16() >= 400, response.body()) {
             (true, Body::Bytes(bytes)) => str::from_utf8(bytes).ok(),
             _ => None,
         };
-        self.settle(witness, status, reason);
+        self.settle(Some(status), reason);
     }
 
     /// Records what was noted before the answer, which comes much later.
-    pub fn allow(&self, witness: &Witness) {
-        self.settle(witness, StatusCode::OK, None);
+    pub fn allow(&self) {
+        self.settle(Some(StatusCode::OK), None);
     }
 
-    fn settle(&self, witness: &Witness, status: StatusCode, reason: Option<&str>) {
-        let noted = &witness.note.0;
+    fn settle(&self, status: Option<StatusCode>, reason: Option<&str>) {
+        let noted = &self.note.0;
         let Some((deed, principal)) = noted.deed.get() else { return };
-        let outcome = Outcome::of(status);
-        if deed.only_refusals && outcome == Outcome::Allowed
+        let outcome = status.map_or(Outcome::Unknown, Outcome::of);
+        if deed.only_refusals && matches!(outcome, Outcome::Allowed | Outcome::Unknown)
             || noted.is_recorded.swap(true, Ordering::Relaxed)
         {
             return;
@@ -191,36 +205,35 @@ impl Audit {
         let entry = Entry {
             action: deed.action,
             outcome,
-            status: Some(status.as_u16()),
+            status: status.map(|status| status.as_u16()),
             principal: principal.as_ref(),
-            peer: Some(witness.peer),
+            peer: Some(self.peer),
             uid: noted.uid.get().copied(),
             entity: &deed.entity,
             reason,
         };
-        self.record(&entry);
+        self.audit.record(&entry);
         match (deed.logged, outcome) {
             (Logged::Always, Outcome::Allowed) => {
                 tracing::info!(
-                    action = entry.action, principal = entry.principal_name(), uid = entry.uid, peer = %witness.peer,
+                    action = entry.action, principal = entry.principal_name(), uid = entry.uid, peer = %self.peer,
                     entity = entry.entity_text(), "call accepted"
                 );
             }
-            (Logged::Never, _) | (Logged::WhenRefused, Outcome::Allowed) => (),
+            (Logged::Never, _) | (_, Outcome::Unknown) | (Logged::WhenRefused, Outcome::Allowed) => (),
             (Logged::Always | Logged::WhenRefused, Outcome::Refused | Outcome::Failed) => {
                 tracing::warn!(
-                    action = entry.action, principal = entry.principal_name(), uid = entry.uid, peer = %witness.peer,
+                    action = entry.action, principal = entry.principal_name(), uid = entry.uid, peer = %self.peer,
                     entity = entry.entity_text(), status = entry.status, reason = entry.reason, "call rejected"
                 );
             }
         }
     }
+}
 
-    /// Writes one entry.
-    pub fn record(&self, entry: &Entry<'_>) {
-        if let Some(sink) = &self.sink {
-            sink(&entry.object(self.program).to_string());
-        }
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.settle(None, None);
     }
 }
 
@@ -291,35 +304,50 @@ mod tests {
         lines.join("\n")
     }
 
-    fn witness(deed: Deed, principal: Option<Principal>) -> Witness {
+    fn witness(audit: &Audit, deed: Deed, principal: Option<Principal>) -> Witness {
         let note = AuditNote::default();
         note.set(deed, principal);
-        Witness { peer: "10.0.0.7:4000".parse().unwrap(), note }
+        Witness { audit: audit.clone(), peer: "10.0.0.7:4000".parse().unwrap(), note }
     }
 
     #[test]
     fn audit_entries_have_principal_action_entity_and_peer() {
         let text = trail(|audit| {
             let ops = Some(Principal::named("ops"));
-            let allowed = witness(Deed::new("TEARDOWN").on("framework_id", "F1"), ops.clone());
-            audit.conclude(&allowed, &empty(StatusCode::OK));
-            audit.conclude(&allowed, &empty(StatusCode::OK));
-            let refused = witness(Deed::new("MARK_AGENT_GONE").on("agent_id", "S1"), ops);
-            audit.conclude(&refused, &HttpError::forbidden().into());
-            let local = witness(Deed::new("LAUNCH_CONTAINER").on("container_id", "c"), None);
+            let allowed = witness(audit, Deed::new("TEARDOWN").on("framework_id", "F1"), ops.clone());
+            allowed.conclude(&empty(StatusCode::OK));
+            allowed.conclude(&empty(StatusCode::OK));
+            let refused = witness(audit, Deed::new("MARK_AGENT_GONE").on("agent_id", "S1"), ops);
+            refused.conclude(&HttpError::forbidden().into());
+            let local = witness(audit, Deed::new("LAUNCH_CONTAINER").on("container_id", "c"), None);
             local.note.set_uid(1000);
-            audit.conclude(&local, &HttpError::unavailable("full").into());
+            local.conclude(&HttpError::unavailable("full").into());
             let claims = [("fid", "F"), ("eid", "E"), ("cid", "C"), ("other", "hidden")];
             let claims = claims.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
             let executor = Some(Principal { name: None, claims });
-            audit.conclude(&witness(Deed::new("KILL_CONTAINER"), executor), &empty(StatusCode::OK));
-            audit.conclude(&witness(Deed::new("SUBSCRIBE").only_refusals(), None), &empty(StatusCode::OK));
+            witness(audit, Deed::new("KILL_CONTAINER"), executor).conclude(&empty(StatusCode::OK));
+            witness(audit, Deed::new("SUBSCRIBE").only_refusals(), None).conclude(&empty(StatusCode::OK));
         });
         expect![[r#"
             {"action":"TEARDOWN","framework_id":"F1","outcome":"allowed","peer":"10.0.0.7:4000","principal":"ops","program":"master","status":200}
             {"action":"MARK_AGENT_GONE","agent_id":"S1","outcome":"refused","peer":"10.0.0.7:4000","principal":"ops","program":"master","reason":"403 Forbidden.","status":403}
             {"action":"LAUNCH_CONTAINER","container_id":"c","outcome":"failed","peer":"10.0.0.7:4000","program":"master","reason":"full","status":503,"uid":1000}
             {"action":"KILL_CONTAINER","executor":{"cid":"C","eid":"E","fid":"F"},"outcome":"allowed","peer":"10.0.0.7:4000","program":"master","status":200}"#]]
+        .assert_eq(&text);
+    }
+
+    /// Who hangs up cannot keep what was done out of the audit log.
+    #[test]
+    fn calls_of_closed_connections_are_recorded() {
+        let text = trail(|audit| {
+            drop(witness(
+                audit,
+                Deed::new("TEARDOWN").on("framework_id", "F1"),
+                Some(Principal::named("ops")),
+            ));
+            drop(witness(audit, Deed::new("SUBSCRIBE").only_refusals(), None));
+        });
+        expect![[r#"{"action":"TEARDOWN","framework_id":"F1","outcome":"unknown","peer":"10.0.0.7:4000","principal":"ops","program":"master"}"#]]
         .assert_eq(&text);
     }
 

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use tepui_authz::Subject;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::audit::{AuditNote, Deed, Witness};
+use crate::audit::{Audit, AuditNote, Deed, Witness};
 use crate::connection::{Disconnect, Ends};
 use crate::gzip::{self, Inflated};
 use crate::principal::{Principal, subject};
@@ -154,9 +154,9 @@ impl Request {
         self.audit.set(deed, principal);
     }
 
-    /// Where it came from and what was noted on it. To be taken before a handler consumes it.
-    pub fn witness(&self) -> Witness {
-        Witness { peer: self.peer, note: self.audit.clone() }
+    /// Records what is noted on it with its answer. To be taken before a handler consumes it.
+    pub fn witness(&self, audit: &Audit) -> Witness {
+        Witness { audit: audit.clone(), peer: self.peer, note: self.audit.clone() }
     }
 
     /// Notes the user of a process of this machine that sent it.

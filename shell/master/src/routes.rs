@@ -191,20 +191,20 @@ impl Handler for Front {
         };
         let (mut witnesses, mut begun) = (Vec::new(), Vec::new());
         for request in requests {
-            witnesses.push(request.witness());
+            witnesses.push(request.witness(&self.process.audit));
             begun.push(self.begin(&program, request).await);
         }
         for (witness, response) in witnesses.iter().zip(scheduler::answer_all(&program, begun).await) {
-            self.process.audit.conclude(witness, &response);
+            witness.conclude(&response);
             responses.push(response);
         }
         responses
     }
 
     async fn handle(self: Arc<Self>, request: Request) -> Response {
-        let witness = request.witness();
+        let witness = request.witness(&self.process.audit);
         let response = self.respond(request).await.unwrap_or_else(Response::from);
-        self.process.audit.conclude(&witness, &response);
+        witness.conclude(&response);
         response
     }
 }

@@ -94,7 +94,7 @@ pub(super) async fn input(
     let id = known(&state, &ContainerId::from(&*asked.container_id))?;
     let mut typing = program.containerizer.attach_input(&id).await.map_err(refusal)?;
     // The answer comes when the session is over.
-    program.process.audit.allow(&request.witness());
+    request.witness(&program.process.audit).allow();
     loop {
         tokio::select! {
             ended = typing.ended() => {
