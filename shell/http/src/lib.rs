@@ -60,6 +60,8 @@ pub use request::Request;
 pub use respond::{
     Response, accepted, empty, encoded, json, message, redirect, switch_protocol, text, typed, with_header,
 };
+#[cfg(feature = "fuzz")]
+pub use server::fuzz;
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, keep_alive};
 pub use tls::{ClientTls, Tls, TlsFiles};

@@ -1,5 +1,7 @@
 //! The listener: our own accept loop, one task per connection, an orderly end.
 
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod pipelined;
 mod rewind;
 

@@ -168,3 +168,67 @@ async fn idle_pipelined_connections_are_closed_at_the_limit_and_on_stop() {
     timeout(LONG, bench.listening.stop()).await.unwrap();
     assert_eq!(next.read_to_end(&mut rest).await.unwrap(), 0);
 }
+
+/// Lines that servers and proxies may read differently.
+const LINES: [&str; 26] = [
+    "Content-Length: 3\r\n",
+    "Content-Length: 0\r\n",
+    "Content-Length: 03\r\n",
+    "Content-Length: +3\r\n",
+    "Content-Length: 3, 3\r\n",
+    "Content-Length: 3 \r\n",
+    "Content-Length : 3\r\n",
+    "content-length:3\r\n",
+    "Content-Length: 0x3\r\n",
+    "Content-Length: 99999999999999999999\r\n",
+    "Content-Length:\r\n",
+    "Content-Length: 3\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: identity\r\n",
+    "Transfer-Encoding: gzip, chunked\r\n",
+    "Transfer-Encoding : chunked\r\n",
+    "transfer-encoding:\tchunked\r\n",
+    "X: a\r\n Content-Length: 3\r\n",
+    "X: a\rContent-Length: 3\r\n",
+    "X: \u{e4}\r\n",
+    "Connection: close\r\n",
+    "Connection: keep-alive\r\n",
+    "Expect: 100-continue\r\n",
+    "Upgrade: h2c\r\nConnection: upgrade\r\n",
+    "Host: t\r\n",
+    "\n",
+];
+const FIRST_LINES: [&str; 6] = [
+    "POST /call HTTP/1.1\r\n",
+    "\r\n\nPOST /call HTTP/1.1\n",
+    "POST http://t/call?a=%zz HTTP/1.1\r\n",
+    "POST /call HTTP/1.0\r\n",
+    "GET /call HTTP/1.1\r\n",
+    "POST  /call HTTP/1.1\r\n",
+];
+const BODIES: [&str; 5] =
+    ["", "abc", "3\r\nabc\r\n0\r\n\r\n", "3;x=\"y\"\r\nabc\r\n0\r\nT: 1\r\n\r\n", "3\nabc\n0\n\n"];
+
+/// Both servers read the same requests from the same bytes, so that neither is a way around what the other checks.
+#[test]
+fn calls_are_read_as_by_the_ordinary_server() {
+    let (first, length) = (FIRST_LINES[0], LINES[0]);
+    let mut variants: Vec<[&str; 4]> = FIRST_LINES.iter().map(|first| [first, "", length, "abc"]).collect();
+    for line in LINES {
+        for body in BODIES {
+            variants.extend([["", line], [length, line], [line, length]].map(|[a, b]| [first, a, b, body]));
+        }
+    }
+    let between = call("between").replace("/echo", "/call");
+    let mut most = 0;
+    for [first, a, b, body] in variants {
+        let text = format!("{between}{first}Host: t\r\n{a}{b}\r\n{body}{between}");
+        let expected = server::fuzz::requests(text.as_bytes(), text.len(), false);
+        assert_eq!(server::fuzz::requests(text.as_bytes(), text.len(), true), expected, "{text:?}");
+        let pieces = server::fuzz::requests(text.as_bytes(), 7, true);
+        assert!(expected.starts_with(&pieces), "{text:?} {pieces:?}");
+        assert!(!expected.is_empty(), "{text:?}");
+        most = most.max(expected.len());
+    }
+    assert_eq!(most, 3);
+}
