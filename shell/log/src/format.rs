@@ -210,11 +210,21 @@ impl Visit for Fields<'_> {
 /// Whether a value needs no quotes in a text line.
 fn is_bare(value: &str) -> bool {
     let simple = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@;,+*#%()[]{}".contains(&byte);
-    !value.is_empty() && value.len() <= FIELD_BYTES_MAX && value.bytes().all(simple) && !value.contains("://")
+    !value.is_empty() && is_verbatim(value, simple)
+}
+
+/// Whether a value of these bytes only appears as it is: neither cut nor masked.
+fn is_verbatim(value: &str, allowed: impl Fn(u8) -> bool) -> bool {
+    value.len() <= FIELD_BYTES_MAX
+        && value.bytes().all(allowed)
+        && !(value.contains(':') && value.contains("://"))
 }
 
 /// Appends a value in the form that both formats put between quotes.
 fn escape(value: &str, into: &mut String) {
+    if is_verbatim(value, |byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')) {
+        return into.push_str(value);
+    }
     let value = masked(value);
     let shown = cut(&value);
     for character in shown.chars() {
