@@ -7,6 +7,16 @@ use std::collections::{BTreeSet, HashMap};
 use crate::problem::{PROBLEMS_MAX, Problem, Severity};
 use crate::yaml::{Entry, Node, Value, join};
 
+/// Limit of an amount: MB of an exabyte.
+const AMOUNT_MAX: f64 = (1_u64 << 40) as f64;
+pub const AMOUNT_EXPECTED: &str = "a number from 0.001 to 1099511627776";
+
+/// An amount of a resource, in thousandths as resources have them: more digits would be read differently from a record.
+pub fn amount(text: &str) -> Option<f64> {
+    let amount = text.trim().parse::<f64>().ok().map(|amount| (amount * 1000.0).round() / 1000.0);
+    amount.filter(|amount| (0.001..=AMOUNT_MAX).contains(amount))
+}
+
 /// A node with its path.
 #[derive(Debug, Clone)]
 pub struct Field<'n> {
@@ -248,15 +258,14 @@ impl Reader {
         }
     }
 
-    pub fn positive_number(&mut self, field: &Field<'_>) -> Option<f64> {
+    /// An amount of a resource.
+    pub fn amount(&mut self, field: &Field<'_>) -> Option<f64> {
         let text = self.text(field)?;
-        match text.trim().parse::<f64>() {
-            Ok(value) if value.is_finite() && value > 0.0 => Some(value),
-            Ok(_) | Err(_) => {
-                self.wrong(field, format!("{text:?} is not allowed; a number above 0 is expected"));
-                None
-            }
+        let amount = amount(&text);
+        if amount.is_none() {
+            self.wrong(field, format!("{text:?} is not allowed; {AMOUNT_EXPECTED} is expected"));
         }
+        amount
     }
 
     /// One of a set of words, whatever the case if `any_case`.

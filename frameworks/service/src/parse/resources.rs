@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::container::port_number;
-use crate::reader::{Field, Members, Reader};
+use crate::reader::{AMOUNT_EXPECTED, Field, Members, Reader, amount};
 use crate::spec::{Limit, Limits, Port, ResourceSet, Vip, Volume, VolumeKind};
 
 /// The keys of resources.
@@ -34,12 +34,12 @@ pub fn has_resources(members: &Members<'_>) -> bool {
 }
 
 pub fn resources(reader: &mut Reader, id: &str, members: &mut Members<'_>) -> ResourceSet {
-    let cpus = reader.optional_scalar(members, "cpus", Reader::positive_number);
+    let cpus = reader.optional_scalar(members, "cpus", Reader::amount);
     let memory_mb = reader.optional_scalar(members, "memory", megabytes);
     ResourceSet {
         id: id.to_owned(),
         cpus,
-        gpus: reader.optional_scalar(members, "gpus", Reader::positive_number),
+        gpus: reader.optional_scalar(members, "gpus", Reader::amount),
         memory_mb,
         ports: reader.optional(members, "ports", ports).unwrap_or_default(),
         volumes: volumes(reader, members, Both::Excluded),
@@ -222,18 +222,16 @@ fn limit(reader: &mut Reader, request: Option<f64>, field: &Field<'_>) -> Option
     if text.trim().eq_ignore_ascii_case("unlimited") {
         return Some(Limit::Unlimited);
     }
-    match text.trim().parse::<f64>() {
-        Ok(amount) if amount.is_finite() && amount > 0.0 => {
+    match amount(&text) {
+        Some(amount) => {
             if let Some(request) = request.filter(|request| *request > amount) {
                 reader.wrong(field, format!("limit {amount} is below the request {request}"));
             }
             Some(Limit::Amount(amount))
         }
-        Ok(_) | Err(_) => {
-            reader.wrong(
-                field,
-                format!("{text:?} is not allowed; a number above 0 or `unlimited` is expected"),
-            );
+        None => {
+            let message = format!("{text:?} is not allowed; {AMOUNT_EXPECTED} or `unlimited` is expected");
+            reader.wrong(field, message);
             None
         }
     }

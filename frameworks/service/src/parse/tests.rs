@@ -180,7 +180,9 @@ fn values_that_are_not_allowed_are_rejected_in_tasks() {
     let task = "pods.node.tasks.server";
     let cases = [
         ("gaol: 1", "gaol", "unknown key; the keys here are cmd, configs"),
-        ("gpus: 0", "gpus", "a number above 0"),
+        ("gpus: 0", "gpus", "a number from 0.001"),
+        ("gpus: 0.0004", "gpus", "a number from 0.001"),
+        ("gpus: 1e13", "gpus", "a number from 0.001 to 1099511627776"),
         ("kill-grace-period: 3601", "kill-grace-period", "from 0 to 3600"),
         ("kill-grace-period: -1", "kill-grace-period", "from 0 to 3600"),
         ("essential: maybe", "essential", "no boolean"),
@@ -246,6 +248,18 @@ fn values_that_are_not_allowed_are_rejected_in_tasks() {
         let path = if path.is_empty() { task.to_owned() } else { format!("{task}.{path}") };
         rejects(&with(lines, "", ""), &path, message);
     }
+}
+
+#[test]
+fn amounts_are_the_same_in_records() {
+    let spec = good(
+        &MINIMAL
+            .replace("cpus: 0.5", "cpus: 0.30000000000000004\n        resource-limits: {memory: 1023.4567}"),
+    );
+    let set = &spec.pods[0].resource_sets[0];
+    assert_eq!((set.cpus, set.limits.memory_mb), (Some(0.3), Some(Limit::Amount(1023.457))));
+    let record = serde_json::to_string(&spec).expect("a record");
+    assert_eq!(serde_json::from_str::<ServiceSpec>(&record).expect("its own record"), spec);
 }
 
 #[test]
