@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use tepui_fsm::Write;
 
-use crate::reserve::Reserve;
+use crate::reserve::{Reserve, reserve_path};
 use crate::{Headroom, Room, StoreFault, available_bytes};
 
 /// The format of the file; the values have versions of their own.
@@ -37,7 +37,7 @@ pub struct Embedded {
     /// Tells its reserve from that of another file.
     identity: u64,
     headroom: Headroom,
-    /// `None` while there is no room for it, or if it is disabled.
+    /// `None` while there is no room for it, or if it is disabled and has no records.
     reserve: Option<Reserve>,
     /// Whether the disk was short when it was last looked at.
     is_short: bool,
@@ -53,13 +53,16 @@ impl Embedded {
         Ok(store)
     }
 
-    /// Opens the reserve, or makes it as large as it should be. A full disk has no room for that: it is done later.
+    /// Opens the reserve, or makes it as large as it should be. A full disk has no room for that: it is done later. A reserve
+    /// that is disabled is opened if it has records of an earlier process.
     fn open_reserve(&mut self) -> Result<(), StoreFault> {
-        if self.headroom.reserve_bytes == 0 {
+        let is_disabled = self.headroom.reserve_bytes == 0;
+        if is_disabled && !reserve_path(&self.path).exists() {
             return Ok(());
         }
         self.reserve = None;
         match Reserve::open(&self.path, self.headroom.reserve_bytes, self.identity) {
+            Ok(reserve) if is_disabled && reserve.is_empty() => (),
             Ok(reserve) => self.reserve = Some(reserve),
             Err(StoreFault::DiskFull { path }) => {
                 tracing::warn!(path = %path.display(), "no disk space for the reserve of records");

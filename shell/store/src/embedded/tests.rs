@@ -211,3 +211,20 @@ fn reserve_is_allocated_once_the_disk_has_room() {
     let room = store.look_at_room().unwrap();
     assert_eq!((room.is_short, room.reserve_bytes), (false, HEADROOM.reserve_bytes));
 }
+
+#[test]
+fn records_in_a_reserve_survive_that_it_is_disabled() {
+    let (_dir, path) = place();
+    let mut store = open(&path).unwrap();
+    store.commit(&[Write::put("key", *b"old")]).unwrap();
+    store.reserve.as_mut().unwrap().append(&[Write::put("key", *b"new")]).unwrap();
+    drop(store);
+    let disabled = Headroom { reserve_bytes: 0, available_bytes_min: 1 };
+    let mut store = Embedded::open(&path, disabled).unwrap();
+    let expected = vec![("key".to_owned(), b"new".to_vec())];
+    assert_eq!(store.load().unwrap(), expected);
+    assert_eq!(store.look_at_room().unwrap().reserve_used_bytes, 0);
+    drop(store);
+    let mut store = Embedded::open(&path, disabled).unwrap();
+    assert_eq!((store.load().unwrap(), store.look_at_room().unwrap().reserve_bytes), (expected, 0));
+}
