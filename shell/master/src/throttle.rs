@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use tepui_http::HttpError;
 
+/// The longest time between two calls. Times to come stay representable, however many calls wait.
+const PAUSE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// All limits. A cheap clone; without any, everybody may call as often as they like.
 #[derive(Clone, Debug, Default)]
 pub struct Throttle {
@@ -101,7 +104,8 @@ impl Drop for Waiting<'_> {
 fn limit(qps: Option<&Value>, capacity: Option<&Value>) -> Result<Option<Limit>, String> {
     let Some(qps) = qps else { return Ok(None) };
     let qps = qps.as_f64().filter(|qps| qps.is_finite() && *qps > 0.0).ok_or("the qps is not above 0")?;
-    let pause = Duration::try_from_secs_f64(1.0 / qps).map_err(|_| "the qps is too small")?;
+    let pause = Duration::try_from_secs_f64(1.0 / qps).ok().filter(|pause| *pause <= PAUSE_MAX);
+    let pause = pause.ok_or("the qps is less than one call in a year")?;
     let capacity = capacity.map(|most| most.as_u64().ok_or("the capacity is not an integer")).transpose()?;
     Ok(Some(Limit { pause, capacity, waiting: AtomicU64::new(0), next: Mutex::new(None) }))
 }
@@ -136,6 +140,7 @@ mod tests {
             (r#"{"limits":{}}"#, "'limits' is not a list"),
             (r#"{"limits":[{}]}"#, "a limit has no 'principal'"),
             (r#"{"limits":[{"principal":"a","qps":0}]}"#, "'a': the qps is not above 0"),
+            (r#"{"aggregate_default_qps":1e-15}"#, "the qps is less than one call in a year"),
             (r#"{"limits":[{"principal":"a"},{"principal":"a"}]}"#, "'a' has two limits"),
             (
                 r#"{"aggregate_default_qps":1,"aggregate_default_capacity":-1}"#,
