@@ -48,8 +48,6 @@ impl Access {
 pub struct Options {
     pub process: ProcessOptions,
     pub registry: RegistryAt,
-    /// Whether changes that wait share one commit; see [`tepui_runtime::Limits`].
-    pub registry_group_commit: bool,
     /// How long a leader may be silent before another takes its place.
     pub leader_lease: Duration,
     /// The cluster's name, shown in documents.
@@ -68,7 +66,6 @@ impl Default for Options {
         Self {
             process: ProcessOptions::on_port(5050),
             registry: RegistryAt::Memory,
-            registry_group_commit: true,
             leader_lease: Duration::from_secs(10),
             cluster: None,
             config: Config::default(),

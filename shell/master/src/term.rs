@@ -92,8 +92,7 @@ impl Term {
                 effects.make_visible(released);
             }
         };
-        let limits = Limits { group_commit: options.registry_group_commit, ..Limits::default() };
-        let running = tepui_runtime::start("master", machine, inputs, store, clock, limits, sink)?;
+        let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
         let mut helpers = vec![
             tokio::spawn(pass_ended(ended, handle.clone(), closed)),
             tokio::spawn(pass_room(running.commits(), handle.clone(), |room| {

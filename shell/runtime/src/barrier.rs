@@ -133,8 +133,6 @@ pub(crate) struct Committer<R, E, S> {
     shared: Arc<Shared<S>>,
     turns: Receiver<Items<R, E>>,
     store: Store,
-    /// Whether records that wait share a commit.
-    group: bool,
     /// Whether the machine was asked to stop, which ends waiting.
     stop_asked: watch::Receiver<bool>,
     /// When the room for records was last looked at.
@@ -148,7 +146,6 @@ where
 {
     pub fn new(
         store: Store,
-        group: bool,
         is_independent: fn(&E) -> bool,
         stop_asked: watch::Receiver<bool>,
         sink: S,
@@ -165,7 +162,7 @@ where
         let shared = Arc::new(Shared { sink: Mutex::new(sink), commits: Arc::new(commits) });
         let (commits, turns) = channel();
         let barrier = Self { shared: shared.clone(), commits, is_independent };
-        (barrier, Committer { shared, turns, store, group, stop_asked, looked: Instant::now() })
+        (barrier, Committer { shared, turns, store, stop_asked, looked: Instant::now() })
     }
 
     pub fn commits(&self) -> Arc<Commits> {
@@ -215,9 +212,7 @@ where
         self.look_at_room()?;
         while let Some(first) = self.next_turn()? {
             let mut turns = vec![first];
-            if self.group {
-                turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
-            }
+            turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
             let count = turns.len() as u64;
             self.make_durable(turns.iter().flatten())?;
             turns.into_iter().for_each(|items| self.shared.emit(items));
@@ -254,9 +249,6 @@ where
         for item in items {
             let Item::Record(record) = item else { continue };
             record.writes(&mut writes);
-            if !self.group {
-                self.commit(&std::mem::take(&mut writes))?;
-            }
         }
         self.commit(&writes)
     }
@@ -305,7 +297,7 @@ impl<R, E, S> Committer<R, E, S> {
                 self.shared.commits.set_stuck(result.is_err());
                 self.look_at_room()?;
             }
-            tracing::info!(durable = result.is_ok(), "no longer waiting to make records durable");
+            tracing::info!(durable = result.is_ok(), "records can be committed again");
         }
         result
     }

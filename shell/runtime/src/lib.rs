@@ -43,8 +43,6 @@ pub struct Limits {
     pub settle_time_max: Duration,
     /// A turn that takes longer is logged.
     pub slow_turn: Duration,
-    /// Whether records that wait share one commit. Without, each has one of its own: only to measure what that costs.
-    pub group_commit: bool,
 }
 
 impl Default for Limits {
@@ -54,7 +52,6 @@ impl Default for Limits {
             step_time_max: Duration::from_micros(250),
             settle_time_max: Duration::from_micros(100),
             slow_turn: Duration::from_millis(500),
-            group_commit: true,
         }
     }
 }
@@ -113,8 +110,7 @@ where
     let thread_fault = |err| RuntimeFault::Thread { name: name.to_owned(), err };
     let (stop, stop_asked) = watch::channel(false);
     let (ended_sender, ended) = watch::channel(false);
-    let (barrier, committer) =
-        Barrier::new(store, limits.group_commit, M::is_independent, stop.subscribe(), sink);
+    let (barrier, committer) = Barrier::new(store, M::is_independent, stop.subscribe(), sink);
     let watched = barrier.commits();
     let stop_machine = stop.clone();
     let commits = thread::Builder::new()

@@ -88,7 +88,7 @@ fn bench_with(store: Store, limits: Limits, waiting: &[&str]) -> Bench {
 }
 
 /// Turns end by the number of their inputs only, however slow the machine is.
-fn unhurried() -> Limits {
+fn long_turns() -> Limits {
     Limits { step_time_max: Duration::MAX, ..Limits::default() }
 }
 
@@ -107,7 +107,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 #[test]
 fn turns_are_bounded_and_in_order() {
     let waiting = ["e a", "e b", "r k", "e c", "e d"];
-    let bench = bench_with(Store::memory(), Limits { turn_inputs_max: 2, ..unhurried() }, &waiting);
+    let bench = bench_with(Store::memory(), Limits { turn_inputs_max: 2, ..long_turns() }, &waiting);
     let times = bench.running.turns();
     block_on(bench.running.stop()).unwrap();
     assert_eq!(all(&bench.seen), ["a", "b", "settled 2", "c", "settled 2", "d", "settled 1"]);
@@ -152,7 +152,7 @@ fn machine_can_query_its_remaining_turn_budget() {
 #[test]
 fn stop_drains_the_mailbox_and_commits() {
     let memory = tepui_store::Memory::default();
-    let bench = bench_with(Store::Memory(memory.clone()), unhurried(), &["r 1", "e x", "r 2"]);
+    let bench = bench_with(Store::Memory(memory.clone()), long_turns(), &["r 1", "e x", "r 2"]);
     let handle = bench.handle.clone();
     block_on(bench.running.stop()).unwrap();
     assert_eq!(keys(&Store::Memory(memory)), ["1", "2"]);
@@ -161,19 +161,14 @@ fn stop_drains_the_mailbox_and_commits() {
 }
 
 #[test]
-fn group_commit_batches_records() {
-    for (group_commit, commits) in [(true, 1), (false, 3)] {
-        let waiting = ["e a", "r 1", "e b", "r 2", "r 3", "e c"];
-        let bench = bench_with(Store::memory(), Limits { group_commit, ..unhurried() }, &waiting);
-        let watched = bench.running.commits();
-        block_on(bench.running.stop()).unwrap();
-        assert_eq!(all(&bench.seen), ["a", "b", "c", "settled 6"]);
-        assert_eq!(
-            watched.timings.statistics(std::time::Instant::now()).map(|times| times.count),
-            Some(commits),
-            "{group_commit}"
-        );
-    }
+fn records_of_a_turn_share_one_commit() {
+    let waiting = ["e a", "r 1", "e b", "r 2", "r 3", "e c"];
+    let bench = bench_with(Store::memory(), long_turns(), &waiting);
+    let commits = bench.running.commits();
+    block_on(bench.running.stop()).unwrap();
+    assert_eq!(all(&bench.seen), ["a", "b", "c", "settled 6"]);
+    let statistics = commits.timings.statistics(std::time::Instant::now());
+    assert_eq!(statistics.map(|times| times.count), Some(1));
 }
 
 #[test]
@@ -202,22 +197,20 @@ fn an_effect_is_visible_only_after_the_record_before_it_is_durable() {
     assert_eq!(shown, 200);
 }
 
-/// Whoever observes an effect finds it in the snapshot, which is the last effect of its turn.
+/// The snapshot is the last effect of its turn, and the receiver of an effect must find it in there.
 #[test]
 fn effects_of_a_turn_are_released_together() {
-    for group_commit in [true, false] {
-        let (handle, mailbox) = mailbox(8);
-        for input in ["e a", "r 1", "e b", "r 2", "e c"] {
-            handle.send_blocking(input.to_owned()).unwrap();
-        }
-        let (sender, seen) = channel();
-        let sink = move |effects: Vec<String>| sender.send(effects.join(" ")).unwrap();
-        let (clock, limits) = (Clock::start(), Limits { group_commit, ..unhurried() });
-        let running =
-            start("teller", Teller::default(), mailbox, Store::memory(), clock, limits, sink).unwrap();
-        block_on(running.stop()).unwrap();
-        assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["a b c settled 5"], "{group_commit}");
+    let (handle, mailbox) = mailbox(8);
+    for input in ["e a", "r 1", "e b", "r 2", "e c"] {
+        handle.send_blocking(input.to_owned()).unwrap();
     }
+    let (sender, seen) = channel();
+    let sink = move |effects: Vec<String>| sender.send(effects.join(" ")).unwrap();
+    let clock = Clock::start();
+    let running =
+        start("teller", Teller::default(), mailbox, Store::memory(), clock, long_turns(), sink).unwrap();
+    block_on(running.stop()).unwrap();
+    assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["a b c settled 5"]);
 }
 
 #[test]

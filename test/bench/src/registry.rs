@@ -1,7 +1,6 @@
 //! `registry`: how many changes of the registry a master makes durable per second, and how long each waits.
 //!
-//! Operators mark agents gone, each call a record of its own; calls at the same time share a commit, or, to see what that
-//! is worth, each has its own.
+//! Operators mark agents gone, each call a record of its own; concurrent calls share a commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,9 +33,6 @@ pub struct Options {
     /// Where the registry is: 0 is the file of a single master, else so many members of etcd. One after the other.
     #[arg(long, value_delimiter = ',', default_value = "0,3")]
     pub members: Vec<usize>,
-    /// Whether changes at the same time share a commit. One after the other.
-    #[arg(long, value_delimiter = ',', default_value = "true,false")]
-    pub group_commit: Vec<bool>,
 }
 
 pub fn run(options: &Options) -> Result<Report> {
@@ -48,28 +44,24 @@ async fn all(options: &Options) -> Result<Report> {
     let mut report =
         Report::new("registry").setting("operations", options.operations).setting("clients", options.clients);
     for members in &options.members {
-        for group_commit in &options.group_commit {
-            report.push(one(options, *members, *group_commit).await?);
-        }
+        report.push(one(options, *members).await?);
     }
     Ok(report)
 }
 
 /// One registry and one master, made for this alone.
-async fn one(options: &Options, members: usize, group_commit: bool) -> Result<Row> {
+async fn one(options: &Options, members: usize) -> Result<Row> {
     let folder = tempfile::Builder::new().prefix("tepui-bench-").tempdir()?;
     let etcd = match members {
         0 => None,
         members => Some(Etcd::start(folder.path(), members).await?),
     };
-    let registry = etcd.iter().map(|etcd| format!("--registry={}", etcd.address()));
-    let flags: Vec<String> = registry.chain([format!("--registry_group_commit={group_commit}")]).collect();
+    let flags: Vec<String> = etcd.iter().map(|etcd| format!("--registry={}", etcd.address())).collect();
     let master = Program::master(folder.path(), &flags)?;
     let agents = admitted(&master, options.operations).await?;
     let row = Row::new()
         .with("store", if etcd.is_some() { "etcd" } else { "embedded" })
-        .with("etcd_members", members)
-        .with("group_commit", group_commit);
+        .with("etcd_members", members);
     let row = changes(row, &master.address, agents, options.clients).await?;
     master.stop()?;
     Ok(row)

@@ -50,7 +50,6 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>, logging: Logging) 
     let mut options = Options {
         registry: registry(flags)?,
         process: ProcessOptions { flags: shown, logging, ..process_options(flags, ip)? },
-        registry_group_commit: flags.registry_group_commit,
         leader_lease: flags.leader_lease,
         cluster: flags.cluster.clone(),
         whitelist: flags.whitelist.as_deref().and_then(whitelist),

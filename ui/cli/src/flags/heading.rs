@@ -158,7 +158,6 @@ const MASTER: Groups = &[
         &[
             "work_dir",
             "registry",
-            "registry_group_commit",
             "disk_reserve",
             "disk_pressure_available",
             "leader_lease",

@@ -24,9 +24,6 @@ pub struct MasterFlags {
     /// TLS, `user:password@` before the hosts authenticates with etcd.
     #[arg(long, default_value = "replicated_log")]
     pub registry: String,
-    /// Write concurrent changes of the registry in one commit; for measurements only.
-    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
-    pub registry_group_commit: bool,
     #[command(flatten)]
     pub disk: super::disk::DiskFlags,
     /// Time without renewal after which a leading master is replaced (registry in etcd).
