@@ -68,8 +68,7 @@ const DOCKER: &str = "docker";
 const INSIDE: &str = "inside";
 
 /// The helper's entry point, with the arguments that follow [`HELPER_COMMAND`]. A program calls it before anything
-/// else: no thread may run yet, and nothing is read from the environment, but by what stands for a Docker
-/// container or goes into an image, and whether large pages are forbidden.
+/// else: no thread may run yet. Only the Docker run and the task entry read the environment.
 pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let done = match args.first().and_then(|arg| arg.to_str()) {

@@ -18,8 +18,6 @@ const BECOME: &str = "TEPUI_BECOME_TASK";
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 /// Set if the task has its own root filesystem: the arguments, one per line, of the launcher that enters it.
 const LAUNCHER: &str = "TEPUI_TASK_LAUNCHER";
-/// Set by the agent: the allocator of this very program is to do without large pages. Tasks need not.
-const SMALL_PAGES: &str = "MIMALLOC_ALLOW_THP";
 /// What a shell answers for a command that it cannot find.
 const EXIT_NOT_FOUND: u8 = 127;
 
@@ -42,7 +40,7 @@ pub fn command(info: &CommandInfo) -> Command {
             argv
         }
     };
-    command.env_remove(TOKEN).env_remove(SMALL_PAGES);
+    command.env_remove(TOKEN);
     for variable in &info.environment.variables {
         // Secrets were resolved by whoever started this process.
         if variable.r#type != Some(environment::variable::Type::SECRET) {
@@ -51,13 +49,6 @@ pub fn command(info: &CommandInfo) -> Command {
     }
     command.stdin(Stdio::null());
     command
-}
-
-/// What is forbidden to this process would be to all that it starts.
-pub fn allow_large_pages() {
-    if std::env::var_os(SMALL_PAGES).is_some() {
-        let _ = nix::sys::prctl::set_thp_disable(false); // A kernel without them.
-    }
 }
 
 /// Keeps the memory and the environment of this process, with the token in it, from other processes of its user. Those it
@@ -120,7 +111,6 @@ pub fn become_task() -> Option<ExitCode> {
     let error = match json::from_slice::<CommandInfo>(text.as_bytes()) {
         Ok(info) => {
             let mut task = command(&info);
-            allow_large_pages();
             if has_terminal() {
                 task.stdin(Stdio::inherit());
                 take_terminal();

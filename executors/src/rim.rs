@@ -54,7 +54,6 @@ where
     M::Happening: Send + 'static,
     H: Hands<M>,
 {
-    crate::process::allow_large_pages();
     crate::process::hide();
     let environment = match Environment::from_env() {
         Ok(environment) => environment,

@@ -1,7 +1,7 @@
-//! One container: its way from Launch to its one Exited, as one task.
+//! One container: from Launch to its one Exited, as one task.
 //!
-//! Fed by the table through an inbox; until the command is started, anything but an update ends the launch. The task
-//! ends without a word when the table is gone: the container itself goes on.
+//! Fed by the table through an inbox; until the command is started, any command but an update cancels the launch. If
+//! the table is dropped the task ends without an event; the container keeps running.
 
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
@@ -21,9 +21,9 @@ use super::{Context, Message, in_docker, session};
 use crate::cgroups::destroy;
 use crate::host::background::{Interrupted, blocking};
 use crate::host::beneath;
+use crate::host::open_files;
 use crate::host::process::Process;
 use crate::host::user::Identity;
-use crate::host::{open_files, pages};
 use crate::isolators::watcher::{Watched, Watcher, watched_resources};
 use crate::launcher::remount::{self, Remount};
 use crate::launcher::{InitSpec, supervisor, tree};
@@ -33,20 +33,20 @@ use crate::sandbox::{self, Sandbox, SandboxFault};
 use crate::stdio::board::FINISH_MAX;
 use crate::stdio::plan;
 
-/// Given to a command whose environment has none.
+/// `PATH` of a command whose environment has none.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How long a supervisor may take to say the last words of a command that was killed.
+/// Limit of the supervisor's report after its command was killed.
 const SUPERVISOR_LAST_WORDS_MAX: Duration = FINISH_MAX.saturating_add(Duration::from_secs(1));
 
-/// What the table asks of a container.
+/// Commands of the table to a container.
 #[derive(Debug)]
 pub(super) enum Command {
     Update(Update),
-    /// Was somebody killed for want of memory?
+    /// Check for OOM kills.
     Examine,
-    /// Report to a nested container that this one is launched and has done everything asked before. `child` closes when
-    /// that container has ended.
+    /// Report to a nested container that this one is launched and has completed its earlier commands. `child` closes
+    /// when that container has terminated.
     Settled {
         done: oneshot::Sender<()>,
         child: watch::Receiver<()>,
@@ -60,11 +60,11 @@ pub(super) enum Command {
     },
 }
 
-/// What a launch has to wait for and to know of others.
+/// Prerequisites of a launch that concern other containers.
 pub(super) struct LaunchDependencies {
     /// The parent's.
     pub sandbox: Option<PathBuf>,
-    /// The parent is launched and has done what it was asked to before.
+    /// The parent is launched and has completed its earlier commands.
     pub ready: Option<oneshot::Receiver<()>>,
     /// Each closes when a path that is in the way is gone.
     pub paths_ready: Vec<watch::Receiver<()>>,
@@ -131,7 +131,7 @@ impl Container {
                 self.watch(process, volumes).await;
             }
             Err(Stop::Failed { stage, message }) => {
-                // Nested launches fail first: the table forgets them with this container.
+                // Nested launches fail first: the table removes them with this container.
                 let children = waiting.children.into_iter().map(|(_, child)| child).collect();
                 closed(children).await;
                 closed(waiting.first).await;
@@ -186,7 +186,7 @@ impl Container {
                     .map_err(|fault| failed(fault.into()))
             };
             self.unless_stopped(LaunchStage::Fetch, waiting, pulling).await?;
-            init.identity = None; // Who asks the engine must be allowed to; the container has users of its own.
+            init.identity = None; // The client of the engine needs the agent's rights; the container has users of its own.
         }
         let turn = async { Ok(context.launches.acquire().await) };
         let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
@@ -206,7 +206,7 @@ impl Container {
         started.map_err(failed)
     }
 
-    /// A supervisor that took the container but could not say so must not go on, and its cgroups must not stay.
+    /// A supervisor that claimed the container but could not report it must stop, and its cgroups must be removed.
     async fn end_unheard(&self) {
         if let Ok(Claim::Supervisor(process)) = self.runtime().claimed() {
             tree::destroy(process, self.sandbox.clone()).await;
@@ -232,7 +232,7 @@ impl Container {
                     Some(Command::Update(update)) => waiting.update = Some(update),
                     Some(Command::Examine) => self.say_examined(None).await,
                     Some(Command::Settled { done, child }) => waiting.children.push((done, child)),
-                    Some(Command::Explain(_)) => (), // A launch that is given up says so by itself.
+                    Some(Command::Explain(_)) => (), // A cancelled launch reports itself.
                     Some(Command::Signal(_)) => return Err(destroyed(stage)),
                     Some(Command::Destroy { first }) => {
                         waiting.first = first;
@@ -313,16 +313,16 @@ impl Container {
         let cgroups = self.runtime().cgroups();
         let emptied = destroy::kill(&cgroups).await;
         if !gone && self.runtime().is_moved() {
-            // Who listens should hear the last words.
+            // Attached clients receive the remaining output.
             session::kill_below(process).await;
             gone = tokio::time::timeout(SUPERVISOR_LAST_WORDS_MAX, &mut ended).await.is_ok();
         }
-        // Nobody outlives its cgroup, so its supervisor is about to say so; a look at all processes would cost the more
-        // the more containers there are.
+        // No process outlives its cgroup, so the supervisor is about to report; reading all processes would cost more
+        // with each container.
         if !gone && emptied {
             gone = tokio::time::timeout(SUPERVISOR_LAST_WORDS_MAX, &mut ended).await.is_ok();
         }
-        // A supervisor that ended by itself left nobody behind, and says so by the status.
+        // A supervisor that exited by itself left no process behind, and its status says so.
         if !gone || self.runtime().status().is_none() {
             tree::destroy(process, self.sandbox.clone()).await;
         }
@@ -353,7 +353,7 @@ impl Container {
         self.context.emit(ContainerEvent::Examined { id: self.id.clone(), killed }).await;
     }
 
-    /// Who asked just before the end gets an answer all the same; from now on the table gives it.
+    /// Requests from just before the end are answered here; later ones by the table.
     async fn answer_late(&mut self, killed: &Option<Termination>) {
         self.inbox.close();
         while let Some(command) = self.inbox.recv().await {
@@ -474,7 +474,7 @@ fn destroyed(stage: LaunchStage) -> Stop {
     Stop::Failed { stage, message: format!("Container destroyed while {while_}") }
 }
 
-/// Finds the user, unless the image says who it is, and makes the sandbox.
+/// Finds the user, unless the image names one, and creates the sandbox.
 async fn prepare(
     context: &Arc<Context>,
     spec: &LaunchSpec,
@@ -522,7 +522,7 @@ async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>
     })
 }
 
-/// What the supervisor has to know.
+/// Parameters of the supervisor.
 fn init_spec(
     context: &Context,
     spec: &LaunchSpec,
@@ -532,9 +532,6 @@ fn init_spec(
     let sandbox = beneath::relative(work_dir, Path::new(&spec.sandbox));
     let (program, arguments) = command_line(&spec.command)?;
     let mut environment = spec.environment.clone();
-    if Path::new(&program) == context.options.program {
-        environment.extend(pages::small_only().map(|(name, value)| (name.to_owned(), value.to_owned())));
-    }
     environment.entry(String::from("PATH")).or_insert_with(|| String::from(PATH));
     let has_nul = |text: &String| text.contains('\0');
     if has_nul(&program) || arguments.iter().any(has_nul) || environment.values().any(has_nul) {

@@ -1,8 +1,8 @@
-//! The fetcher: brings the files a command names into its sandbox before the command starts.
+//! The fetcher: downloads the files of a command into its sandbox before the command starts.
 //!
-//! The agent's side is here (`uri` decides what is asked for, `cache` what is kept); the files themselves are touched by
-//! a helper, `job`, that runs as the container's user: a URI can read and write no more than its command could.
-//! Never here: what runs afterwards.
+//! The agent's side is here (`uri` parses requests, `cache` keeps files); the files themselves are touched by a
+//! helper, `job`, that runs as the container's user: a URI can read and write no more than its command could. Absent:
+//! execution of the command.
 
 mod budget;
 mod cache;
@@ -36,7 +36,7 @@ use crate::host::user::Identity;
 /// How many containers may be fetching at once; others wait their turn.
 const FETCHES_AT_ONCE_MAX: usize = 64;
 
-/// What a helper may know of the agent's environment: where tools are, and whom to trust.
+/// The part of the agent's environment that a helper inherits: locations of tools and certificates.
 const ENVIRONMENT: [&str; 3] = ["PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// How files are fetched, as an operator chose.
@@ -69,7 +69,7 @@ pub struct FetcherCounts {
 }
 
 impl Fetcher {
-    /// Whatever an earlier agent cached is dropped: nobody knows how much of it is whole.
+    /// Files cached by an earlier agent are dropped: they may be incomplete.
     pub fn new(settings: Settings, cache_dir: &Path, cache_bytes_max: u64) -> io::Result<Fetcher> {
         let cache = Arc::new(Cache::empty(cache_dir, cache_bytes_max)?);
         let turns = Semaphore::new(FETCHES_AT_ONCE_MAX);
@@ -86,7 +86,7 @@ impl Fetcher {
         }
     }
 
-    /// Fetches everything, in order, or says what could not be. Can be dropped at any point.
+    /// Fetches all files, in order, or reports the first failure. Can be dropped at any point.
     pub async fn fetch(&self, spec: &LaunchSpec, identity: Option<&Identity>) -> Result<(), String> {
         let (uris, sandbox) = (&spec.command.uris, spec.sandbox.as_str());
         if uris.is_empty() {
@@ -159,7 +159,7 @@ impl Fetcher {
     fn log(&self, sandbox: &str, message: &str) {
         let rest = beneath::relative(&self.settings.work_dir, Path::new(sandbox));
         if let Some(Ok(mut stderr)) = rest.map(|rest| self.stderr(rest)) {
-            io::Write::write_all(&mut stderr, format!("{message}\n").as_bytes()).ok(); // The event says it as well.
+            io::Write::write_all(&mut stderr, format!("{message}\n").as_bytes()).ok(); // The event contains the error as well.
         }
     }
 
@@ -196,7 +196,6 @@ async fn converse(settings: &Settings, job: &Job, stderr: Stdio) -> io::Result<O
     let child = tokio::process::Command::new(&settings.program)
         .args([crate::HELPER_COMMAND, crate::FETCH])
         .env_clear()
-        .envs(crate::host::pages::small_only())
         .envs(known)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -212,7 +211,7 @@ async fn converse(settings: &Settings, job: &Job, stderr: Stdio) -> io::Result<O
     stdin.write_all(&text).await?;
     let mut answer = Vec::new();
     stdout.read_to_end(&mut answer).await?;
-    drop(stdin); // Open until here: a helper whose agent is gone gives up.
+    drop(stdin); // Open until here: a helper exits when its agent does.
     helper.0.wait().await?;
     Ok(serde_json::from_slice(&answer)?)
 }

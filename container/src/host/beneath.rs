@@ -1,7 +1,7 @@
-//! Directories below a root, reached without ever following a symbolic link.
+//! Directories below a root, opened without following symbolic links.
 //!
-//! Sandboxes belong to users who may swap a directory for a link at any moment; a process with more rights than they
-//! have must not be led elsewhere by that. Every step is an openat(2) that refuses links.
+//! Sandboxes belong to users, who may replace a directory by a link at any moment; a process with more rights must
+//! not follow it. Every step is an openat(2) that rejects links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -45,7 +45,7 @@ fn walk(root: &Path, rest: &Path, make: Option<Mode>) -> io::Result<OwnedFd> {
     while let Some(part) = parts.next() {
         let name = match part {
             Component::Normal(name) => name,
-            // Only the first can be one, and it stands for the root.
+            // Only the first can be one; it is the root.
             Component::CurDir => {
                 dir = rustix::fs::openat(&dir, ".", flags(parts.peek().is_none()), Mode::empty())?;
                 continue;
@@ -103,7 +103,8 @@ fn remove_entry(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Users lock their own directories (0555 is usual for downloaded sources); who owns them can open them again.
+/// Users remove write permission from their own directories (0555 is usual for downloaded sources); the owner can
+/// restore it.
 fn remove_dir(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(err) if err.kind() == io::ErrorKind::PermissionDenied => {
@@ -117,7 +118,7 @@ fn remove_dir(path: &Path) -> io::Result<()> {
 /// Makes every directory of a tree writable, as far as we may; only ever needed by an agent that is not root.
 fn unlock(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(dir, PermissionsExt::from_mode(0o700)).ok(); // The removal tells what did not work.
+    std::fs::set_permissions(dir, PermissionsExt::from_mode(0o700)).ok(); // The removal reports the error.
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             unlock(&entry.path());

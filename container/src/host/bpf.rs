@@ -1,6 +1,6 @@
-//! Small programs that the kernel runs for a cgroup of version 2: their instructions, and how they get there.
+//! Small programs that the kernel runs for a cgroup of version 2: their instructions, and how they are attached.
 //!
-//! A program stays with its cgroup until that is removed; nobody needs to hold it.
+//! A program stays attached until its cgroup is removed; no process needs to hold it.
 
 use std::fs::File;
 use std::io;
@@ -61,7 +61,7 @@ const CGROUP_DEVICE: u32 = 6;
 /// Those of the cgroups above hold too.
 const ALLOW_MULTI: u32 = 2;
 
-/// The kernel takes programs of some kinds from everybody's licence; its name must be there.
+/// The kernel requires the name of a licence; for these kinds of programs every licence is accepted.
 const LICENCE: &std::ffi::CStr = c"Apache-2.0";
 
 /// The first fields of the kernel's `bpf_attr` for a load.
@@ -101,7 +101,7 @@ pub(crate) fn load_devices(program: &[Instruction]) -> io::Result<OwnedFd> {
         flags: 0,
     };
     let program = bpf(PROG_LOAD, &load)?;
-    // SAFETY: the kernel has just opened it for us. WHY: no wrapper knows this call.
+    // SAFETY: the kernel has just opened it for us. WHY: no wrapper has this call.
     Ok(unsafe { OwnedFd::from_raw_fd(program) })
 }
 
@@ -118,8 +118,8 @@ pub(crate) fn attach_devices(cgroup: &Path, program: &[Instruction]) -> io::Resu
 }
 
 fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<i32> {
-    // SAFETY: the struct is as long as is said, begins as the kernel's for this command does, and what it points to lives
-    // longer than the call. WHY: no wrapper knows this call.
+    // SAFETY: the struct has the passed length, begins as the kernel's for this command does, and its pointers
+    // outlive the call. WHY: no wrapper has this call.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }

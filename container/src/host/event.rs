@@ -1,4 +1,4 @@
-//! Descriptors that tell of something by becoming readable.
+//! Descriptors that notify by becoming readable.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE)? })
 }
 
-/// As [`readable`], for descriptors that tell by an exceptional condition.
+/// As [`readable`], for descriptors that notify by an exceptional condition.
 pub(crate) fn exceptional(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is open, owned by the AsyncFd, and never replaced in it.
     // WHY: there is no safe way to register a descriptor.

@@ -1,5 +1,4 @@
-//! What the kernel shows in its small files, read by as few system calls as can be: whoever looks at a thousand containers
-//! reads twenty thousand of them.
+//! Small files of the kernel, read with the fewest system calls: a thousand containers have twenty thousand of them.
 
 use std::fs::File;
 use std::io::Read;

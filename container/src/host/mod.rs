@@ -1,7 +1,6 @@
-//! The host: processes, users and directories of the machine as the kernel tells them.
+//! The host: processes, users and directories of the machine as the kernel reports them.
 //!
-//! Everything above asks here and never reads `/proc` or calls the kernel by itself.
-//! Never here: containers, sandboxes, decisions.
+//! The only part that reads `/proc` or calls the kernel. Absent: containers, sandboxes, decisions.
 
 #![allow(unsafe_code)]
 
@@ -11,6 +10,5 @@ pub(crate) mod bpf;
 pub(crate) mod event;
 pub(crate) mod kernel_file;
 pub(crate) mod open_files;
-pub(crate) mod pages;
 pub(crate) mod process;
 pub(crate) mod user;

@@ -1,7 +1,7 @@
-//! Processes: who they are, who started them, whether they still live, and signals to exactly them.
+//! Processes: identity, ancestry, liveness, and signals to exactly them.
 //!
-//! A pid alone names nobody, because the kernel uses it again: a [`Process`] is a pid with its start time, and every
-//! signal goes through a pidfd whose start time was compared after it was opened.
+//! A pid alone identifies no process, because the kernel reuses it: a [`Process`] is a pid with its start time, and
+//! every signal goes through a pidfd whose start time was compared after it was opened.
 
 use std::io;
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// How often a process is looked at on kernels without pidfd_open(2).
+/// Interval of checks on a process on kernels without pidfd_open(2).
 const EXIT_POLL_MS: u64 = 200;
 
 /// A process, for as long as this machine is up.
@@ -66,7 +66,7 @@ impl Process {
         matches!(Process::find(self.pid), Ok(Some(stat)) if stat.process == self && !stat.ended)
     }
 
-    /// Sends a signal to this process and to nobody else. False if it is gone.
+    /// Sends a signal to exactly this process. False if it has exited.
     pub fn signal(self, signal: i32) -> io::Result<bool> {
         let (Some(pid), Some(signal)) = (Pid::from_raw(self.pid), named(signal)) else {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -81,23 +81,23 @@ impl Process {
         match sent {
             Ok(()) => Ok(true),
             Err(rustix::io::Errno::SRCH) => Ok(false),
-            // Its number is still that of a session or group: older kernels say so when asked for the process.
+            // Its number is still that of a session or group: older kernels report this for the process.
             Err(rustix::io::Errno::INVAL) if !self.is_alive() => Ok(false),
             Err(err) => Err(err.into()),
         }
     }
 
-    /// Waits until the process has ended, whoever its parent is.
+    /// Waits until the process has exited, also if it is not a child.
     pub async fn ended(self) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let watched = match rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK) {
-            // SAFETY: the descriptor is open, owned by the AsyncFd, and never replaced in it.
-            // WHY: there is no other way to hear of the end of a process that is not our child.
+            // SAFETY: the descriptor is open, owned by the AsyncFd, and never replaced in it. WHY: the only
+            // notification of the exit of a process that is not our child.
             Ok(fd) => unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE).ok() },
             Err(_) => None,
         };
         if !self.is_alive() {
-            return; // Also the guard against a pidfd of somebody who came later.
+            return; // Also excludes a pidfd of a later process.
         }
         if let Some(fd) = watched
             && fd.readable().await.is_ok()
@@ -124,7 +124,7 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
     Ok(stats)
 }
 
-/// Tells one start of the machine from the next; empty if the kernel does not say.
+/// Distinguishes one start of the machine from the next; empty if the kernel does not report it.
 pub(crate) fn boot_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -139,8 +139,8 @@ fn is_gone(err: &io::Error) -> bool {
 fn named(signal: i32) -> Option<Signal> {
     match signal {
         1..=31 => Signal::from_named_raw(signal),
-        // SAFETY: the kernel knows signals up to 64, and the two that are reserved are not in this range.
-        // WHY: tasks may be sent any signal, and no safe constructor takes these.
+        // SAFETY: signals go up to 64, and the two that are reserved are not in this range. WHY: tasks may be sent
+        // any signal, and no safe constructor takes these.
         34..=64 => Some(unsafe { Signal::from_raw_unchecked(signal) }),
         _ => None,
     }
@@ -208,7 +208,7 @@ mod tests {
             Process::find(child.id().cast_signed()).expect("/proc is there").expect("it lives").process;
         let watch = tokio::spawn(process.ended());
         process.signal(libc::SIGKILL).expect("it is ours");
-        watch.await.expect("the watch ends"); // Before anybody reaps it.
+        watch.await.expect("the watch ends"); // Before it is reaped.
         child.wait().expect("it was started here");
         process.ended().await;
     }

@@ -1,4 +1,4 @@
-//! Users: from a name to the numbers the kernel knows, and becoming that user.
+//! Users: from a name to the kernel's numbers, and becoming that user.
 
 use std::ffi::CString;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use nix::unistd::{Gid, Uid, User};
 use serde::{Deserialize, Serialize};
 
-/// A user as the kernel knows one.
+/// A user by the kernel's numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub uid: u32,

@@ -1,8 +1,8 @@
-//! The last steps of a process before it becomes the command: into its namespaces and cgroups, then whatever else the
-//! plan says, then its user.
+//! The last steps of a process before it becomes the command: its namespaces and cgroups, then the other parts of the
+//! plan, then its user.
 //!
 //! Everything that needs memory is made before the fork; [`Entry::enter`] makes system calls only. A step that fails
-//! fails the launch and is named: nothing ever runs less isolated than it should.
+//! fails the launch and is named: a command never runs less isolated than planned.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -18,13 +18,12 @@ use super::mounts::Mounts;
 use super::rights::Rights;
 use super::system_calls::text;
 use super::{InitSpec, shepherd};
-use crate::host::pages;
 use crate::host::process::Process;
 use crate::plan::{Join, Namespace, Plan};
 
 /// What the child does, ready to be done.
 pub(super) struct Entry {
-    /// Open files that move who writes to them.
+    /// Open files that move the writing process.
     cgroups: Vec<File>,
     oom_score_adj: Option<String>,
     /// Namespaces to join, but for that of pids.
@@ -40,8 +39,6 @@ pub(super) struct Entry {
     /// The command leads a session at the terminal that is its standard input.
     is_terminal: bool,
     needs_init: bool,
-    /// We do without large pages; the command need not.
-    allows_large_pages: bool,
     status: Pipe,
     pub failure: Pipe,
 }
@@ -87,7 +84,6 @@ impl Entry {
             rights: Rights::new(plan, spec.identity.as_ref()),
             is_terminal,
             needs_init: plan.needs_init(),
-            allows_large_pages: pages::are_small_only(),
             status: Pipe::new()?,
             failure: Pipe::new()?,
         })
@@ -98,7 +94,7 @@ impl Entry {
         usize::from(self.needs_init) + usize::from(matches!(self.pids, Pids::OwnBelow(_)))
     }
 
-    /// Where the tiny init says how the command ended.
+    /// The pipe through which the init reports the command's exit.
     pub fn status(&self) -> io::Result<OwnedFd> {
         self.status.read.try_clone()
     }
@@ -132,20 +128,17 @@ impl Entry {
         self.stand_out()?;
         SigSet::empty().thread_set_mask().map_err(|err| Failure::at("signals")(err.into()))?;
         for cgroup in &self.cgroups {
-            write(cgroup.as_raw_fd(), b"0").map_err(Failure::at("its cgroups"))?; // Whoever writes it.
+            write(cgroup.as_raw_fd(), b"0").map_err(Failure::at("its cgroups"))?; // 0 is the writing process.
         }
         if let Some(directory) = &self.directory {
             // SAFETY: a path that ends with NUL. WHY: std's error path may allocate.
             let changed = unsafe { libc::chdir(directory.as_ptr()) };
             check(changed).map_err(Failure::at("its working directory"))?;
         }
-        if self.allows_large_pages {
-            pages::allow_large();
-        }
         self.rights.take()
     }
 
-    /// Leaves a process of ours in the namespaces and goes on as its child.
+    /// Leaves a process of ours in the namespaces and continues as its child.
     fn enter_behind_init(&self, score: Option<RawFd>) -> Result<(), Failure> {
         shepherd::end_with_parent();
         if let Pids::OwnBelow(_) = self.pids {
@@ -215,8 +208,8 @@ impl Entry {
     }
 }
 
-/// The file that moves whoever writes to it into a cgroup. A process of one thread, as ours are, may go by `tasks` on v1:
-/// going by `cgroup.procs` makes every fork and exit of the machine wait.
+/// The file that moves the writing process into a cgroup. A process with one thread, as ours are, may use `tasks` on
+/// v1: `cgroup.procs` makes every fork and exit of the machine wait.
 fn open_door(cgroup: &Path) -> io::Result<File> {
     let open = |name: &str| File::options().write(true).open(cgroup.join(name));
     match open("tasks") {
@@ -255,7 +248,7 @@ fn open_namespaces(join: &Join) -> io::Result<Vec<(OwnedFd, CloneFlags)>> {
             .map_err(|err| io::Error::other(format!("cannot open the parent's {name} namespace: {err}")))?;
         opened.push((file.into(), flag(one)));
     }
-    // Looked at after they were opened: somebody else may have the pid by now.
+    // Checked after opening: the pid may have been reused.
     match Process::is_alive(join.process) {
         true => Ok(opened),
         false => Err(io::Error::other("its parent container has terminated")),

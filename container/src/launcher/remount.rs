@@ -1,7 +1,7 @@
-//! Persistent volumes that a running container gains or loses: our own program, started again, goes into the container's
-//! mount namespace and changes what is mounted in the sandbox.
+//! Persistent volumes that a running container gains or loses: our own program, started again, enters the container's
+//! mount namespace and changes the mounts of the sandbox.
 //!
-//! What is shown is taken from the host before, because in there nobody sees it. An ordinary process with one thread.
+//! Sources are opened on the host before, because they are not visible inside. An ordinary process with one thread.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use super::mounts::{self, Ground};
 use crate::host::process::Process;
 use crate::runtime_dir::Mounted;
 
-/// What to change, told on standard input.
+/// The change, read from standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Remount {
     /// Holds the namespace.
@@ -43,7 +43,6 @@ pub(crate) async fn request(program: &Path, what: &Remount) -> Result<(), Remoun
         let mut child = tokio::process::Command::new(program)
             .args([crate::HELPER_COMMAND, crate::REMOUNT])
             .env_clear()
-            .envs(crate::host::pages::small_only())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -61,7 +60,7 @@ pub(crate) async fn request(program: &Path, what: &Remount) -> Result<(), Remoun
     }
 }
 
-/// Does it, as told on standard input.
+/// Applies the change on standard input.
 pub(crate) fn work() -> io::Result<()> {
     let mut text = Vec::new();
     io::stdin().read_to_end(&mut text)?;
@@ -70,7 +69,7 @@ pub(crate) fn work() -> io::Result<()> {
     let trees = what.new.iter().map(take).collect::<io::Result<Vec<OwnedFd>>>()?;
     let namespace = File::open(format!("/proc/{}/ns/mnt", what.process.pid))?;
     if !what.process.is_alive() {
-        return Ok(()); // Nobody is left to see it.
+        return Ok(()); // No reader is left.
     }
     nix::sched::setns(namespace, CloneFlags::CLONE_NEWNS)?;
     std::env::set_current_dir(&what.sandbox)?;

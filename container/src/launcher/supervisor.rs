@@ -14,10 +14,9 @@ use tokio::net::unix::pipe;
 use super::starter::{self, Ends};
 use super::{InitReport, InitSpec};
 use crate::host::background::{Interrupted, blocking};
-use crate::host::pages;
 use crate::host::process::Process;
 
-/// A supervisor that did not say anything for so long is killed, and its container has failed to launch.
+/// A supervisor that does not answer within this time is killed, and its container has failed to launch.
 const START_SECS_MAX: u64 = 60;
 
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +33,8 @@ pub(crate) enum LauncherFault {
     Setup(String),
 }
 
-/// Starts the container and returns its supervisor once that has claimed it.
-/// `label` is for those who look at the list of processes; the directory after it is how the supervisor is found again
-/// if that was deleted.
+/// Starts the container and returns its supervisor once that has claimed it. `label` is shown in lists of processes;
+/// by the directory after it the supervisor is found again if the directory was deleted.
 pub(crate) async fn start(program: &Path, label: &str, spec: &InitSpec) -> Result<Process, LauncherFault> {
     let failed = |err| LauncherFault::Spawn { program: program.display().to_string(), err };
     let mut command = Command::new(program);
@@ -44,7 +42,6 @@ pub(crate) async fn start(program: &Path, label: &str, spec: &InitSpec) -> Resul
         .args([crate::HELPER_COMMAND, crate::SUPERVISE, label])
         .arg(&spec.runtime)
         .env_clear()
-        .envs(pages::small_only())
         .stderr(Stdio::null());
     let (stdin, to) = std::io::pipe().map_err(failed)?;
     let (from, stdout) = std::io::pipe().map_err(failed)?;
@@ -79,7 +76,7 @@ async fn converse(to: OwnedFd, from: OwnedFd, spec: &InitSpec) -> Result<Process
     }
 }
 
-/// Takes the status of a child that nobody wants, once it has ended.
+/// Reaps a child whose status is not used, once it has exited.
 async fn reap(mut child: Child) {
     if let Ok(Some(stat)) = Process::find(child.id().cast_signed()) {
         stat.process.ended().await;

@@ -1,5 +1,5 @@
-//! Lets a command into the root file system of a container whose own command stays outside: how an executor that is no
-//! part of an image runs a task that is.
+//! Starts a command in the root file system of a container whose own command stays outside: for an executor that runs
+//! a task of an image without being part of the image.
 //!
 //! Our own program, started again by such an executor; it becomes the command. An ordinary process with one thread.
 
@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use super::init::{EXIT_NOT_FOUND, EXIT_NOT_RUNNABLE};
 use super::mounts;
 use super::rights::Rights;
-use crate::host::pages;
 use crate::host::user::Identity;
 use crate::plan::Plan;
 
@@ -57,10 +56,7 @@ pub(crate) fn work(instead: &[OsString]) -> io::Result<()> {
         }
         (None, None) => Command::new(&inside.program),
     };
-    if pages::are_small_only() {
-        pages::allow_large();
-    }
-    command.env_remove(INSIDE).env_remove(LAUNCHER).env_remove(pages::VARIABLE);
+    command.env_remove(INSIDE).env_remove(LAUNCHER);
     let err = command.envs(&inside.environment).exec();
     eprintln!("Failed to execute '{}': {err}", command.get_program().display());
     std::process::exit(match err.kind() {
@@ -77,7 +73,7 @@ fn with_arguments(mut command: Command, arguments: &[impl AsRef<std::ffi::OsStr>
 /// The terminal of the executor's session is the task's: keys that make signals are for a group of its own.
 fn take_terminal() {
     let own = Pid::from_raw(0);
-    // Whoever is not at the terminal yet would be stopped for taking it.
+    // A background process would be stopped for taking the terminal.
     let mut stops = SigSet::empty();
     stops.add(Signal::SIGTTOU);
     let taken = stops.thread_block().and_then(|()| nix::unistd::setpgid(own, own));

@@ -92,28 +92,6 @@ fn volumes_are_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
     assert!(kept["used_bytes"].as_u64() >= Some(1 << 20) && disks.len() == 2, "{used}");
 }
 
-/// Our helper processes disable huge pages for themselves; the task is not affected.
-#[test]
-fn huge_pages_stay_enabled_for_tasks() {
-    let Some((cluster, mut scheduler)) = start(&["--isolation=cgroups/mem"]) else { return };
-    let script = "supervisor=$(awk '/^PPid/{print $2}' /proc/$PPID/status); env | grep MIMALLOC; \
-                  grep THP_enabled /proc/self/status /proc/$PPID/status /proc/$supervisor/status | tr -d '\\t'";
-    let offer = scheduler.fresh_offer();
-    let task = Scheduler::task(&offer, "pages", script);
-    assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
-    scheduler.reach("pages", "TASK_FINISHED");
-    let text = output_of(&cluster.agents[0].work_dir, "pages");
-    let lines: Vec<&str> =
-        text.lines().filter_map(|line| line.rsplit_once("status:")).map(|it| it.1).collect();
-    // The executor had forbidden them to itself only until its allocator had begun.
-    assert_eq!(
-        lines,
-        ["THP_enabled:1", "THP_enabled:1", "THP_enabled:0"],
-        "task, executor, supervisor: {text}"
-    );
-    assert!(!text.contains("MIMALLOC"), "{text}");
-}
-
 #[test]
 fn isolator_flags_apply_to_tasks() {
     if !available(&[Facility::Program("python3")]) {

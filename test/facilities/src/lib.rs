@@ -36,8 +36,6 @@ pub enum Facility {
     Docker,
     /// A statically linked busybox, of which images are made.
     Busybox,
-    /// `THP_enabled` in the status of a process.
-    LargePages,
     /// The third-party client that `test/setup` installs.
     Pymesos,
     /// The volume driver that `test/setup` installs, and a kernel with btrfs.
@@ -59,7 +57,6 @@ impl Facility {
             Facility::CgroupsV2 => "cgroups-v2",
             Facility::Docker => "docker",
             Facility::Busybox => "busybox",
-            Facility::LargePages => "large-pages",
             Facility::Pymesos => "pymesos",
             Facility::Buttervolume => "buttervolume",
             Facility::Postgresql => "postgresql",

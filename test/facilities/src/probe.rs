@@ -25,10 +25,6 @@ pub(crate) fn missing(facility: Facility) -> Option<String> {
             .or_else(|| missing(Facility::Mounts))
             .or_else(|| missing(Facility::Busybox)),
         Facility::Busybox => missing_file(Path::new("/bin/busybox")),
-        Facility::LargePages => {
-            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-            (!status.contains("THP_enabled")).then(|| "the kernel does not report THP_enabled".to_owned())
-        }
         Facility::Pymesos => missing_file(&pymesos()),
         Facility::Buttervolume => {
             missing_file(&buttervolume()).or_else(|| missing_program("mkfs.btrfs")).or_else(|| {

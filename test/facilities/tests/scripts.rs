@@ -28,7 +28,6 @@ fn probes_agree_with_the_machine() {
             Facility::CgroupsV2,
             Facility::Docker,
             Facility::Busybox,
-            Facility::LargePages,
             Facility::Pymesos,
             Facility::Buttervolume,
             Facility::Postgresql,
