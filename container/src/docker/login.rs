@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 
 use crate::host::beneath;
-use crate::images::{Login, Logins, host_of};
+use crate::images::{Login, Logins, Reference};
 
 /// Where Docker looks for logins in a home directory, the newer first.
 const FILES: [(&str, &str); 2] = [(".docker", "config.json"), ("", ".dockercfg")];
@@ -21,8 +21,8 @@ const HUB: [&str; 2] = ["index.docker.io", "docker.io"];
 
 /// The header `X-Registry-Auth` for an image; none if there is no login for its registry.
 pub(super) async fn header(image: &str, logins: &Logins) -> Result<Option<String>, String> {
-    let Some(host) = host_of(image) else { return Ok(None) };
-    let hosts: Vec<&str> = match host.as_deref() {
+    let Ok(reference) = Reference::parse(image) else { return Ok(None) };
+    let hosts: Vec<&str> = match reference.host.as_deref() {
         Some(host) if !HUB.contains(&host) => vec![host],
         Some(_) | None => HUB.to_vec(),
     };
@@ -54,7 +54,7 @@ pub(super) fn fetched(sandbox: &Path) -> Result<Option<Logins>, String> {
     Ok(None)
 }
 
-/// No link is followed: the sandbox is somebody else's.
+/// No link is followed: the sandbox belongs to the user of the task.
 fn read(sandbox: &Path, directory: &str, file: &str) -> io::Result<Vec<u8>> {
     let dir = beneath::open_dir(sandbox, Path::new(directory))?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -41,7 +41,7 @@ pub use self::fault::{
 };
 use self::local::Found;
 pub use self::login::Logins;
-use self::reference::Reference;
+pub(crate) use self::reference::Reference;
 use self::registry::Registry;
 pub use self::rootfs::Backend;
 use self::rootfs::{Rootfs, Rootfses};
@@ -71,24 +71,24 @@ pub struct ImageOptions {
 pub(crate) struct Made {
     pub rootfs: Rootfs,
     pub runtime: Runtime,
-    /// Who the image says runs in it.
+    /// The user named by the image.
     pub user: Option<Result<Identity, ImageFault>>,
 }
 
-/// The images of an agent whose containers may have some.
+/// The images of an agent that supports them.
 #[derive(Clone, Debug)]
 pub(crate) struct Images {
     origin: Origin,
     logins: Logins,
     store: Store,
     rootfses: Rootfses,
-    /// One reads an image, others who want the same one wait.
+    /// One launch reads an image; others of the same image wait.
     pulls: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>,
     times: Pulls,
 }
 
 impl Images {
-    /// `None` if images are not wanted.
+    /// `None` if images are disabled.
     pub fn open(options: &ImageOptions, work_dir: &Path) -> Result<Option<Images>, ImageFault> {
         if !options.docker {
             return Ok(None);
@@ -130,8 +130,8 @@ impl Images {
         let (done, made) = oneshot::channel();
         tokio::task::spawn_blocking(move || {
             let made = images.make(&id, index, &image);
-            drop(hold); // It is written down who uses it.
-            // Nobody waits any more: the container was ended, and what was made of it is removed already.
+            drop(hold); // Its user is recorded.
+            // The caller was dropped: the container was destroyed and its root file system removed.
             if let Err(Ok(_)) = done.send(made)
                 && let Err(err) = images.rootfses.remove(&id)
             {
@@ -153,7 +153,7 @@ impl Images {
         Ok(Made { rootfs, runtime, user })
     }
 
-    /// Forgets images that no container uses, but for those that are named, and removes what only they had.
+    /// Removes images that no container uses, except the named ones, and their unshared layers.
     pub async fn prune(&self, wanted: BTreeSet<String>) -> Result<(), ImageFault> {
         let images = self.clone();
         let sweep = move || {
@@ -164,7 +164,7 @@ impl Images {
         // What is not deleted now is when the agent starts next.
         tokio::task::spawn_blocking(move || {
             if let Err(err) = waste.delete() {
-                tracing::warn!(%err, "cannot delete remains of images");
+                tracing::warn!(%err, "cannot delete leftover files of images");
             }
         });
         Ok(())
@@ -279,11 +279,6 @@ pub fn image_names<'a>(
     images: impl IntoIterator<Item = &'a pb::Image>,
 ) -> Result<BTreeSet<String>, ImageFault> {
     images.into_iter().map(|image| Ok(reference_of(image)?.to_string())).collect()
-}
-
-/// The registry that an image names itself, if that is the name of an image.
-pub(crate) fn host_of(image: &str) -> Option<Option<String>> {
-    Reference::parse(image).ok().map(|reference| reference.host)
 }
 
 fn reference_of(image: &pb::Image) -> Result<Reference, ImageFault> {

@@ -10,7 +10,7 @@ use tepui_container::Containerizer;
 use tepui_core_agent::{Input, Look, State};
 use tepui_http::subject;
 use tepui_http::{
-    Encoding, Exchanges, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response,
+    Encoding, Exchanges, HttpError, MetricsForm, Pen, Renderings, Rendition, Request, Response, Viewers,
     accepts_gzip, check_timeout, json, write_json,
 };
 use tepui_program::document::{is_compressed, tagged};
@@ -47,8 +47,8 @@ pub(crate) struct Program {
     pub masters: Vec<String>,
     pub containerizer: Containerizer,
     pub measuring: Measuring,
-    /// Of `/state`, compressed or not, as each sees it.
-    pub renderings: Renderings<(bool, Option<Option<Principal>>)>,
+    /// Of `/state`: compressed or not, and its readers.
+    pub renderings: Renderings<(bool, Viewers)>,
     pub access: Access,
     pub image_gc: Option<ImageGc>,
     pub docker_volumes: tepui_container::DockerVolumeOptions,
@@ -87,8 +87,8 @@ impl Program {
         let (authorizer, reader) = (self.access.authorizer.clone(), request.principal.clone());
         let info = self.process.info_for(&authorizer, request);
         let is_limited = authorizer.is_set() || request.subject() == Subject::Claims;
-        let viewer = is_limited.then(|| reader.clone());
-        self.renderings.get((gzip, viewer), arrived.version, gzip, move |pen: Pen| {
+        let viewers = Viewers::new(is_limited, reader.clone());
+        self.renderings.get((gzip, viewers), arrived.version, gzip, move |pen: Pen| {
             let state = states.borrow().clone();
             pen.set_version(state.version);
             let seen = state.visible_to(&authorizer, subject(reader.as_ref()), Look::Everything);

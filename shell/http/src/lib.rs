@@ -51,7 +51,7 @@ pub use negotiate::{
 };
 pub use outgoing::Outgoing;
 pub use path::components;
-pub use principal::{Principal, subject};
+pub use principal::{Principal, Viewers, subject};
 pub use query::Query;
 pub use queue::{Lag, StreamBody, StreamLimits};
 pub use renderings::{Renderings, UNVERSIONED};

@@ -4,10 +4,32 @@ use std::collections::BTreeMap;
 
 use tepui_authz::Subject;
 
-/// Somebody who proved who they are.
+/// The readers that share a rendering.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Viewers {
+    /// Without rules all readers see the same.
+    All,
+    /// Of one principal, or all that are not authenticated.
+    Of(Option<Principal>),
+}
+
+impl Viewers {
+    pub fn new(is_limited: bool, principal: Option<Principal>) -> Self {
+        if is_limited { Self::Of(principal) } else { Self::All }
+    }
+
+    pub fn subject(&self) -> Subject<'_> {
+        match self {
+            Self::All => Subject::Anonymous,
+            Self::Of(principal) => subject(principal.as_ref()),
+        }
+    }
+}
+
+/// An authenticated peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Principal {
-    /// None if they have claims only, as executors do.
+    /// None if it has claims only, as executors have.
     pub name: Option<String>,
     pub claims: BTreeMap<String, String>,
 }

@@ -6,7 +6,7 @@ use tepui_authz::{Action, Authorizer};
 use tepui_core_master::State;
 use tepui_http::subject;
 use tepui_http::{
-    Encoding, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response, UNVERSIONED,
+    Encoding, HttpError, MetricsForm, Pen, Renderings, Rendition, Request, Response, UNVERSIONED, Viewers,
     write_json,
 };
 use tepui_program::document::{is_compressed, respond, tagged};
@@ -31,8 +31,7 @@ pub(crate) struct Documents {
 pub(crate) struct Key {
     answer: Answer,
     gzip: bool,
-    /// The principal that sees it; the same for all if there are no rules.
-    viewer: Option<Option<Principal>>,
+    viewers: Viewers,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -140,7 +139,7 @@ impl Documents {
     ) -> Arc<Rendition> {
         let gzip = is_compressed(request);
         let (authorizer, reader) = (self.authorizer.clone(), request.principal.clone());
-        let key = Key { answer, gzip, viewer: authorizer.is_set().then(|| reader.clone()) };
+        let key = Key { answer, gzip, viewers: Viewers::new(authorizer.is_set(), reader.clone()) };
         let states = self.states.clone();
         self.renderings.get(key, arrived, gzip, move |pen| {
             let state = states.borrow().clone();

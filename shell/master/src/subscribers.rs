@@ -12,7 +12,7 @@ use std::time::Duration;
 use tepui_authz::Authorizer;
 use tepui_core_master::{State, event_seen};
 use tepui_http::subject;
-use tepui_http::{EncodedOnce, Encoding, Exchanges, Held, Lag, Principal, Renderings, Rendition};
+use tepui_http::{EncodedOnce, Encoding, Exchanges, Held, Lag, Principal, Renderings, Rendition, Viewers};
 use tepui_proto::mesos::v1::master::{Event, event};
 use tepui_types::ConnId;
 use tokio::sync::Notify;
@@ -155,8 +155,7 @@ struct Delivery {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct View {
     encoding: Encoding,
-    /// None if there are no rules.
-    viewer: Option<Option<Principal>>,
+    viewers: Viewers,
 }
 
 struct Newcomers {
@@ -264,8 +263,8 @@ impl Delivery {
     /// all that wait for the next rendering start from the newest state of theirs.
     fn subscribe(&mut self, conn: ConnId, state: Box<State>, next: &Event) {
         let Some(stream) = self.exchanges.open_held(conn) else { return };
-        let viewer = self.authorizer.is_set().then(|| self.exchanges.principal(conn));
-        let view = View { encoding: stream.encoding, viewer };
+        let viewers = Viewers::new(self.authorizer.is_set(), self.exchanges.principal(conn));
+        let view = View { encoding: stream.encoding, viewers };
         match self.views.get_mut(&view) {
             None => self.render(view, Newcomers { streams: vec![stream], state }),
             Some(waiting) => {
@@ -284,10 +283,9 @@ impl Delivery {
     fn render(&mut self, view: View, newcomers: Newcomers) {
         self.views.insert(view.clone(), None);
         let Newcomers { streams, state } = newcomers;
-        let (authorizer, View { encoding, viewer }) = (self.authorizer.clone(), view.clone());
+        let (authorizer, View { encoding, viewers }) = (self.authorizer.clone(), view.clone());
         let rendition = self.renderings.alone(false, move |pen| {
-            let viewer = viewer.flatten();
-            read::subscribed(&state.visible_to(&authorizer, subject(viewer.as_ref())), encoding, pen);
+            read::subscribed(&state.visible_to(&authorizer, viewers.subject()), encoding, pen);
         });
         self.rendering.spawn(async move {
             rendition.over().await;

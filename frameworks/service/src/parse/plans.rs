@@ -95,8 +95,8 @@ fn steps(reader: &mut Reader, pod: &PodSpec, field: &Field<'_>) -> Option<StepsS
         }
         for (index, groups) in entries {
             match index {
-                Some(index) => drop(steps.by_index.insert(index, groups)),
-                None => steps.default = Some(groups),
+                StepIndex::Pod(index) => drop(steps.by_index.insert(index, groups)),
+                StepIndex::Default => steps.default = Some(groups),
             }
         }
         Some(())
@@ -118,11 +118,16 @@ fn steps(reader: &mut Reader, pod: &PodSpec, field: &Field<'_>) -> Option<StepsS
     Some(steps)
 }
 
-/// `Some(None)` is the default.
-fn step_index(reader: &mut Reader, key: &str, field: &Field<'_>) -> Option<Option<u32>> {
+/// The key of an element of `steps`.
+enum StepIndex {
+    Default,
+    Pod(u32),
+}
+
+fn step_index(reader: &mut Reader, key: &str, field: &Field<'_>) -> Option<StepIndex> {
     match (key, key.parse()) {
-        ("default", _) => Some(None),
-        (_, Ok(index)) => Some(Some(index)),
+        ("default", _) => Some(StepIndex::Default),
+        (_, Ok(index)) => Some(StepIndex::Pod(index)),
         (_, Err(_)) => {
             reader.wrong(
                 field,
