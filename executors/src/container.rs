@@ -81,7 +81,7 @@ impl EngineHands {
     fn with_engine(&self, operate: impl FnOnce(Engine, Reports<Happening>)) {
         match &self.engine {
             Some(engine) => operate(engine.clone(), self.reports.clone()),
-            None => warn!("no engine before the task"), // The machine asks for nothing before it has a task.
+            None => warn!("no engine reachable before the task's start"), // The machine asks for nothing before it has a task.
         }
     }
 }
@@ -192,7 +192,7 @@ async fn follow_once(
             _ => (),
         }
     }
-    let why = "the engine ended its events".to_owned();
+    let why = "the engine closed its event stream".to_owned();
     Err(EngineFault::Broken { doing: "follow the container", why })
 }
 

@@ -24,14 +24,13 @@ pub(crate) enum Step {
         file: PathBuf,
         value: String,
     },
-    /// As Write, but what the kernel does not take is let go: an old kernel without the file, or a limit below what is
-    /// used right now.
+    /// As Write, but a rejected value is ignored: an old kernel without the file, or a limit below the current usage.
     Offer {
         file: PathBuf,
         value: String,
     },
-    /// As Write, only if something else is there, which is a lot cheaper where the kernel compares what is written with
-    /// all other cgroups. A file that an old kernel does not have is let go.
+    /// As Write, only if the value differs, which is a lot cheaper where the kernel compares a written value with all
+    /// other cgroups. A file that an old kernel does not have is ignored.
     Change {
         file: PathBuf,
         value: String,
@@ -40,7 +39,7 @@ pub(crate) enum Step {
     Inherit {
         file: PathBuf,
     },
-    /// Lets nobody in a v2 cgroup do more with devices than the rules allow.
+    /// Limits the processes of a v2 cgroup to the devices that the rules allow.
     Devices {
         cgroup: PathBuf,
         rules: Vec<Rule>,
@@ -50,13 +49,13 @@ pub(crate) enum Step {
         file: PathBuf,
         value: String,
     },
-    /// As Write, but a limit that goes down waits for those below: the kernel refuses it while a cgroup in this one has a
-    /// higher limit, also for some moments after that was removed. One that does not give way keeps the former limit.
+    /// As Write, but a lower limit waits for the cgroups below: the kernel rejects it while one of them has a higher
+    /// limit, also for some moments after its removal. If one keeps a higher limit, the former limit stays.
     Yield {
         file: PathBuf,
         value: String,
     },
-    /// As Write, only if another file says that less than that is used: the kernel would kill.
+    /// As Write, only if the usage in another file is below the value: else the kernel would kill.
     Lower {
         file: PathBuf,
         value: String,
@@ -201,7 +200,7 @@ fn write_patiently(file: &Path, value: &str) -> io::Result<()> {
             break;
         }
     }
-    tracing::info!(file = %file.display(), value, "a nested cgroup has more: the former limit stays");
+    tracing::info!(file = %file.display(), value, "a nested cgroup has a higher value: the former limit stays");
     Ok(())
 }
 

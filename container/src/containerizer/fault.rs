@@ -69,7 +69,7 @@ pub(super) enum SessionFault {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DockerFault {
-    #[error("nothing can be nested in a DOCKER container")]
+    #[error("a DOCKER container cannot have nested containers")]
     Nested,
     #[error("no containerizer for DOCKER containers")]
     NoDocker,

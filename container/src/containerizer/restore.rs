@@ -1,9 +1,9 @@
-//! Containers whose directory was deleted while they ran: found again by their supervisors, which say on their command
-//! line whose they are, and by their cgroups, which are marked.
+//! Containers whose directory was deleted while they ran: found by their supervisors, whose command line names the
+//! container, and by their cgroups, which are marked.
 //!
-//! Only a process of our own user that is in no container counts: whoever is inside cannot pose as a supervisor. What is
-//! written again is what can be read from the kernel: the claim, the cgroups, who holds the namespaces; and what the agent
-//! says it gave: volumes, disk and ports.
+//! Only a process of our own user outside of every container counts: a process inside cannot pose as a supervisor.
+//! Restored from the kernel: the claim, the cgroups, the process that holds the namespaces; from the agent: volumes,
+//! disk and ports.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,7 @@ use crate::isolators::watcher::watched_resources;
 use crate::launcher::linux::Linux;
 use crate::runtime_dir::{Init, Mounted, is_valid};
 
-/// Stands for a supervisor that nobody finds: no process has this pid.
+/// Placeholder for a missing supervisor: no process has this pid.
 const NOBODY: Process = Process { pid: i32::MAX, start_ticks: 0 };
 
 /// Writes down again what is missing. Blocking.
@@ -26,7 +26,7 @@ pub(super) fn restore(context: &Context, known: &[KnownContainer]) {
         |known: &&KnownContainer| is_valid(&known.id) && !context.runtime.container(&known.id).exists();
     let missing: Vec<&KnownContainer> = known.iter().filter(missing).collect();
     restore_supervised(context);
-    // Of these nobody asks, and nothing but their cgroups is left.
+    // Only their cgroups are left, and no call refers to them.
     for id in context.linux.as_ref().map(Linux::marked).unwrap_or_default() {
         if !context.runtime.container(&id).exists() {
             restore_abandoned(context, &id);
@@ -55,7 +55,7 @@ fn restore_given(context: &Context, known: &KnownContainer) -> io::Result<()> {
     }
 }
 
-/// A container of ours without a supervisor has ended, but not everybody in its cgroups.
+/// A container without a supervisor has terminated, but processes in its cgroups may be alive.
 fn restore_abandoned(context: &Context, id: &ContainerId) {
     let parent = id.parent().map(|parent| context.runtime.container(parent).cgroups());
     let cgroups = context.linux.as_ref().map(|linux| linux.find(id, parent.as_ref())).unwrap_or_default();
@@ -85,7 +85,7 @@ fn restore_supervised(context: &Context) {
             continue;
         }
         match rewrite(context, &id, stat, &all) {
-            Ok(()) => tracing::warn!(container = %id, "its directory was deleted; written again"),
+            Ok(()) => tracing::warn!(container = %id, "its deleted directory was restored"),
             Err(err) => {
                 tracing::warn!(container = %id, %err, "its directory was deleted and cannot be created")
             }
@@ -120,7 +120,7 @@ fn rewrite(context: &Context, id: &ContainerId, supervisor: &Stat, all: &[Stat])
     dir.claim(Some(supervisor.process)).map(drop)
 }
 
-/// Who holds the namespaces of a container; nobody if it has none of its own.
+/// The process that holds the namespaces of a container; none if the container has none of its own.
 fn init(supervisor: Process, all: &[Stat]) -> Option<Process> {
     let first_child = |of: Process| {
         let children = all.iter().filter(|stat| stat.parent == of.pid && !stat.ended);

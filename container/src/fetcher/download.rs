@@ -1,7 +1,7 @@
 //! Downloads over HTTP and HTTPS, to a file.
 //!
-//! The answer must be 200 in the end; a limited number of redirects is followed, but never to another kind of source.
-//! Trusts whom the system trusts.
+//! The final answer must be 200; a limited number of redirects is followed, but never to another kind of source. Uses
+//! the certificates that the system trusts.
 
 use std::io;
 use std::path::Path;
@@ -74,7 +74,7 @@ async fn open(url: &str, stall: Duration) -> Result<Incoming, Fault> {
 }
 
 async fn within<T>(stall: Duration, work: impl Future<Output = T>) -> Result<T, Fault> {
-    let late = |_| Fault::Told(format!("nothing came for {} seconds", stall.as_secs_f64()));
+    let late = |_| Fault::Told(format!("no data for {} seconds", stall.as_secs_f64()));
     tokio::time::timeout(stall, work).await.map_err(late)
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn get(
     send(Method::GET, uri, headers, String::new()).await
 }
 
-/// The same with something to say.
+/// The same with a message.
 pub(crate) async fn send(
     method: Method,
     uri: &Uri,

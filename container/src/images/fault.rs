@@ -58,7 +58,7 @@ pub enum DocumentFault {
     TooLarge { what: String, bytes: u64, bytes_max: u64 },
     #[error("the manifest is of schema {0}, only 2 is supported")]
     Schema(u32),
-    #[error("the image has nothing for linux/{0}")]
+    #[error("the image has no variant for linux/{0}")]
     Architecture(&'static str),
     #[error("the image has {count} layers, more than {count_max}")]
     TooManyLayers { count: usize, count_max: usize },
@@ -101,9 +101,9 @@ pub enum EntryFault {
     Bytes(u64),
     #[error("a device outside of /dev")]
     Device,
-    #[error("a hard link to nothing")]
+    #[error("a hard link without a target")]
     LinkToNothing,
-    #[error("a whiteout of nothing")]
+    #[error("a whiteout without a name")]
     WhiteoutOfNothing,
     #[error("{0}")]
     Io(io::Error),
@@ -111,7 +111,7 @@ pub enum EntryFault {
 
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryFault {
-    #[error("the registry sent nothing for {0} seconds")]
+    #[error("no data from the registry for {0} seconds")]
     Stalled(u64),
     #[error("the answer of the registry broke off: {0}")]
     BrokenAnswer(String),

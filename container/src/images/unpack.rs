@@ -1,8 +1,8 @@
-//! Unpacks one layer of an image into a directory of its own, whatever the layer holds.
+//! Unpacks one layer of an image into a directory of its own, whatever the layer contains.
 //!
-//! Nothing is ever written outside of that directory: no path may be absolute or hold `..`, and no link is followed on the
-//! way. What one layer says is gone from those below it (`.wh.`) is kept in the form that the backend understands.
-//! Blocking. A layer that does not fit the rules fails as a whole, with the entry's name.
+//! Nothing is ever written outside of that directory: no path may be absolute or contain `..`, and no link is
+//! followed on the way. Deletions of lower layers (`.wh.`) are kept in the form of the backend. Blocking. An invalid
+//! layer fails as a whole, with the entry's name.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,11 +26,11 @@ const DEPTH_MAX: usize = 200;
 
 pub(super) const WHITEOUT: &[u8] = b".wh.";
 pub(super) const OPAQUE: &[u8] = b".wh..wh..opq";
-/// Other files of the same family say something to a file system that nobody uses any more.
+/// Other files of the same family are instructions to a file system that is no longer in use.
 const BOOKKEEPING: &[u8] = b".wh..wh.";
 const OVERLAY_OPAQUE: &str = "trusted.overlay.opaque";
 
-/// How a layer says that something of those below is gone.
+/// The form of deletions in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Form {
@@ -181,7 +181,7 @@ impl<R: Read> Unpacking<'_, R> {
         done.map_err(|err| EntryFault::Io(err.into()))
     }
 
-    /// A directory in the place of one that was just said to be gone shows nothing of it.
+    /// A directory that replaces a deleted one hides all of its content.
     fn hide_below(&self, dir: &OwnedFd, name: &OsStr, there: Option<FileType>) -> io::Result<()> {
         if self.form != Form::Overlay || there != Some(FileType::CharacterDevice) {
             return Ok(());
@@ -314,8 +314,8 @@ mod tests {
                 "a hard link to 'l/precious': the path traverses a link",
             ),
             (TarBuilder::new().symlink("l", &out).file("l/.wh.precious", b""), "traverses a link"),
-            (TarBuilder::new().file("a/.wh...", b""), "a whiteout of nothing"),
-            (TarBuilder::new().file(".wh.", b""), "a whiteout of nothing"),
+            (TarBuilder::new().file("a/.wh...", b""), "a whiteout without a name"),
+            (TarBuilder::new().file(".wh.", b""), "a whiteout without a name"),
             (TarBuilder::new().device("etc/disk"), "a device outside of /dev"),
             (TarBuilder::new().long_name(&"d/".repeat(300)).file("", b""), "more than 200 parts"),
         ];

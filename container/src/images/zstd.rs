@@ -18,7 +18,7 @@ pub(super) fn is_zstd(start: &[u8]) -> bool {
         || start.split_first().is_some_and(|(first, rest)| first >> 4 == 5 && rest.starts_with(SKIPPED))
 }
 
-/// All frames of a reader. Who decodes wants no more memory than the window of a frame, which has a limit of its own.
+/// All frames of a reader. The decoder allocates no more than the window of a frame, which has a limit.
 pub(super) struct Zstd<R> {
     reader: R,
     decoder: FrameDecoder,
@@ -28,7 +28,7 @@ pub(super) struct Zstd<R> {
 impl<R: BufRead> Zstd<R> {
     pub fn new(reader: R) -> Zstd<R> {
         let mut decoder = FrameDecoder::new();
-        // It looks at the window of every frame but the first one it sees.
+        // The library checks the window of the first frame only.
         decoder.init(PRIMER).expect("a header that is right");
         Zstd { reader, decoder, in_frame: false }
     }
@@ -90,7 +90,7 @@ impl<R: BufRead> Read for Zstd<R> {
 }
 
 fn damaged(err: &FrameDecoderError) -> io::Error {
-    io::Error::other(format!("what zstd compressed cannot be read: {err}"))
+    io::Error::other(format!("invalid zstd stream: {err}"))
 }
 
 #[cfg(test)]

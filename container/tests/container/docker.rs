@@ -217,7 +217,7 @@ async fn failed_docker_launch_reports_the_reason() {
     let around = id("around");
     host.launch(in_docker(host.spec(&around, "sleep 1000"))).await;
     let inner = host.spec(&around.child("inner"), "true");
-    assert_eq!(host.fail_to_launch(inner).await.1, "nothing can be nested in a DOCKER container");
+    assert_eq!(host.fail_to_launch(inner).await.1, "a DOCKER container cannot have nested containers");
     host.destroy(&around).await;
 }
 

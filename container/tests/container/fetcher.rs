@@ -130,12 +130,12 @@ async fn failing_servers_are_reported_with_the_cause() {
         ("/loop", "it is redirected more than 20 times"),
         ("/local", "it is redirected to an unusable place"),
         ("/short", "the download broke off"),
-        ("/stalls", "nothing came for 0.3 seconds"),
-        ("/silent", "nothing came for 0.3 seconds"),
+        ("/stalls", "no data for 0.3 seconds"),
+        ("/silent", "no data for 0.3 seconds"),
         ("/garbage", "cannot reach 'localhost:"),
     ] {
         // On a busy machine a good answer may take longer than a short timeout.
-        let host = if why.starts_with("nothing came") { &mut impatient } else { &mut patient };
+        let host = if why.starts_with("no data") { &mut impatient } else { &mut patient };
         let told = failure(host, &path[1..], uri(server.url(path))).await;
         assert!(told.starts_with(&format!("Failed to fetch '{}': {why}", server.url(path))), "{told}");
     }

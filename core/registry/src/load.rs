@@ -170,10 +170,7 @@ impl fmt::Display for LoadError {
                 "the registry was written by a newer version (schema {found}; this one reads up to {SCHEMA_VERSION})"
             ),
             LoadError::UnknownKey { key } => {
-                write!(
-                    f,
-                    "the registry has a key '{key}' that this version does not know; it may be from a newer one"
-                )
+                write!(f, "unknown key '{key}' in the registry; it may be from a newer version")
             }
             LoadError::MissingCapability { name } => {
                 write!(f, "the registry needs a master with the capability {name}, which this one has not")

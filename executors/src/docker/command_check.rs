@@ -24,7 +24,7 @@ pub(super) async fn run(container: &Container, exec: &Exec, limit: Option<Durati
         Some(Err(fault)) => Outcome::Failed(fault.to_string()),
         None => {
             if let Err(fault) = kill_command(container, &execution).await {
-                tracing::warn!(%fault, "a timed out check may still run");
+                tracing::warn!(%fault, "timed-out check may still run");
             }
             timed_out(limit)
         }

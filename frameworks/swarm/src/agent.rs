@@ -117,10 +117,7 @@ impl Engine {
     pub fn from_info(info: &serde_json::Value) -> Result<Engine, String> {
         let text = |field: &str| info[field].as_str().unwrap_or_default();
         if info["NCPU"].as_i64().unwrap_or(0) == 0 || info["MemTotal"].as_i64().unwrap_or(0) == 0 {
-            return Err(
-                "it does not say how many cpus and how much memory it has; a Swarm manager is no engine"
-                    .into(),
-            );
+            return Err("it reports neither cpus nor memory; a Swarm manager is not an engine".into());
         }
         let mut labels = BTreeMap::new();
         for label in info["Labels"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str) {

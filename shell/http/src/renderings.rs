@@ -140,7 +140,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
         self.runtime.spawn(async move {
             let _permit = shared.permit().await;
             if let Err(err) = shared.threads.run(work).await {
-                tracing::error!(%err, "cannot render for a reader");
+                tracing::error!(%err, "cannot render a document");
             }
         });
     }
@@ -226,7 +226,7 @@ impl<K: Eq + Hash> Table<K> {
             tracing::warn!(
                 bytes = freed,
                 limit_bytes = self.bytes_max,
-                "readers of an old answer disconnected"
+                "readers of an old rendering disconnected"
             );
         }
     }

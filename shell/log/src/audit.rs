@@ -105,7 +105,10 @@ fn write(file: &mut AuditFile, lost: &AtomicU64, batch: String) {
     let missing = lost.swap(0, Ordering::Relaxed);
     let lines = if missing == 0 { batch } else { report(missing) + &batch };
     if missing > 0 {
-        tracing::warn!(lost = missing, "audit entries were lost: the queue was full or the file took none");
+        tracing::warn!(
+            lost = missing,
+            "audit entries were lost: the queue was full or the file is not writable"
+        );
     }
     if lines.is_empty() {
         return;

@@ -288,7 +288,7 @@ fn words(reason: &Reason, reader: &Reader<'_>) -> String {
         Reason::NotWhitelisted => "not on the whitelist".into(),
         Reason::LacksCapability(capability) => lacking(*capability),
         Reason::Suppressed => "only suppressed: REVIVE requests offers again".into(),
-        Reason::FrameworkInactive => "nothing but that the framework is not connected".into(),
+        Reason::FrameworkInactive => "the framework is not connected".into(),
         Reason::OfferConstraint => "excluded by its own offer constraints".into(),
         Reason::HeldInOffer { by, since } => {
             let (by, since) = (reader.framework(by), time(seconds(*since, now)));

@@ -111,7 +111,7 @@ fn details(cli: &Cli, id: &str) {
 fn sandbox(cli: &Cli, id: &str) {
     let files = cli.prints(&["files", id]);
     assert!(files.contains("data/") && files.contains("stdout"), "{files}");
-    assert!(cli.prints(&["files", id, "data"]).contains("nothing in there"));
+    assert!(cli.prints(&["files", id, "data"]).contains("empty directory"));
     assert!(cli.prints(&["files", id, "stdout"]).contains("stdout"));
     assert_eq!(cli.prints(&["logs", id]), "hello\n");
     assert_eq!(cli.prints(&["logs", "-n1", "broken"]), "some words\n");

@@ -456,7 +456,7 @@ fn exec_in_a_docker_task_is_rejected() {
         .expect("it starts");
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && printed.contains("nothing can be nested in a DOCKER container"),
+        !output.status.success() && printed.contains("a DOCKER container cannot have nested containers"),
         "{printed}"
     );
     bench.kill("a");

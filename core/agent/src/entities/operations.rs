@@ -79,7 +79,7 @@ fn applied(
     info: &pb::offer::Operation,
 ) -> Result<(Operation, tepui_resources::Resources), String> {
     let operation = Operation::from_proto(info).map_err(|err| err.to_string())?;
-    let operation = operation.ok_or("The agent does not know this kind of operation")?.unallocate();
+    let operation = operation.ok_or("Unknown kind of operation")?.unallocate();
     if let Some(why) = disk_pressure::rejection(agent, "an operation").filter(|_| !gives_back(&operation)) {
         return Err(why);
     }
@@ -186,7 +186,7 @@ pub(crate) fn tell_total(agent: &Agent, out: &mut Out) {
     agent.tell_master(call, out);
 }
 
-/// Tells the master the outcome, and again after `patience` without an acknowledgement.
+/// Sends the outcome to the master, and again after `patience` without an acknowledgement.
 pub(crate) fn forward(agent: &mut Agent, now: Now, uuid: Uuid, patience: Duration, out: &mut Out) {
     if agent.link.subscribed().is_none() {
         return;

@@ -401,7 +401,7 @@ fn executor_with_other_groups_is_not_destroyed() {
     );
 }
 
-/// It may be the task's: nobody said whose it is.
+/// It may be the task's: no update has named it.
 #[test]
 fn an_unrelated_container_does_not_terminate_the_task() {
     run(
@@ -447,7 +447,7 @@ fn an_unrelated_container_does_not_terminate_the_task() {
     );
 }
 
-/// A task that is over does not start: what its executor says of its container before it launches that is enough.
+/// A terminal task does not start: the executor's update about its container before the launch is enough.
 #[test]
 fn container_of_a_terminated_task_is_not_launched() {
     run(
@@ -535,7 +535,7 @@ fn container_launch_waits_for_its_task_after_a_kill() {
         ",
         expect![[r#"
             > call launch C1.a
-              conn 2 <- 503: Container C1.a may be that of a task that is over: its executor has
+              conn 2 <- 503: Container C1.a may belong to a terminated task: its executor has
                   not named it yet
             > call session C1.s
               container launch C1.s
@@ -576,7 +576,7 @@ fn resubscription_resumes_waiting_container_launches() {
         ",
         expect![[r#"
             > call launch C1.c
-              conn 2 <- 503: Container C1.c may be that of a task that is over: its executor has
+              conn 2 <- 503: Container C1.c may belong to a terminated task: its executor has
                   not named it yet
             > e1 subscribe tasks=c
               conn 3 <- 200, open
@@ -761,7 +761,7 @@ fn agent_restart_restarts_the_max_completion_time() {
     );
 }
 
-/// An executor that ends by itself, or is ended for something else, says nothing of the time of its tasks.
+/// An executor that exits by itself, or is killed for another reason, does not change the reason of its tasks.
 #[test]
 fn executor_exit_before_the_deadline_has_its_own_reason() {
     run(

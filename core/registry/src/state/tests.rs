@@ -287,12 +287,12 @@ fn unknown_registry_contents_are_rejected() {
     expect![[r#"
         the registry was written by a newer version (schema 3; this one reads up to 2)
         the registry's value of 'schema' is damaged: it has no version
-        the registry has a key 'flavour/eng' that this version does not know; it may be from a newer one
+        unknown key 'flavour/eng' in the registry; it may be from a newer version
         the registry's value of 'quota/eng' is damaged: it is not a quota
-        the registry has a key 'machine/h1' that this version does not know; it may be from a newer one
+        unknown key 'machine/h1' in the registry; it may be from a newer version
         the registry's value of 'machine/h1@10.0.0.1' is damaged: it describes no machine
         the registry needs a master with the capability TIME_TRAVEL, which this one has not
-        the registry has a key 'agent/' that this version does not know; it may be from a newer one
+        unknown key 'agent/' in the registry; it may be from a newer version
         the registry's value of 'agent/m-S7' is damaged: it describes agent 'm-S0'
         the registry's value of 'agent/m-S7' is damaged: it describes no agent
         the registry's value of 'weight/eng' is damaged: -1 is not a valid weight

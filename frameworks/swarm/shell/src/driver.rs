@@ -76,7 +76,7 @@ impl Sink {
 
     fn call(&self, call: MasterCall) {
         if let Err(err) = self.calls.try_send(call) {
-            error!(error = %err, "a call to the master is lost");
+            error!(error = %err, "call to the master lost");
         }
     }
 

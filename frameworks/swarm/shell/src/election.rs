@@ -47,7 +47,7 @@ impl Election {
                     front.stand_by(Some(leader).filter(|it| *it != advertise.as_bytes()))
                 }
                 Observed::NoLeader => front.stand_by(None),
-                Observed::Unknown(error) => warn!(error, "cannot ask etcd for the leader"),
+                Observed::Unknown(error) => warn!(error, "cannot read the leader from etcd"),
             };
             let leadership = tokio::select! {
                 _ = self.stop.wait_for(|stop| *stop) => return Ok(()),

@@ -59,7 +59,7 @@ impl Front {
         {
             return;
         }
-        debug!(?address, "stands by");
+        debug!(?address, "standby");
         self.set(Role::Standby(address.map(|address| EngineClient::new(address, self.tls.clone()))));
     }
 

@@ -57,7 +57,7 @@ fn framework(answer: &Value, colours: bool) -> String {
     let mut detail = Detail::default();
     detail.value("framework", text(answer, "framework_id")).value("name", text(answer, "name"));
     if answer["active"] == false {
-        detail.toned("state", "not connected: it is offered nothing", Tone::Bad);
+        detail.toned("state", "not connected: no offers", Tone::Bad);
     }
     let agents = &answer["agents"];
     let away = [("unreachable", "unreachable"), ("recovering", "not reregistered since the master started")]
@@ -95,7 +95,7 @@ fn role(answer: &Value, colours: bool) -> String {
     detail.value("guarantee", resources(&answer["quota"]["guarantees"]));
     detail.value("limit", resources(&answer["quota"]["limits"]));
     detail.value("kept for it", resources(&answer["required"]));
-    detail.value("for anybody", resources(&answer["surplus"]));
+    detail.value("for any role", resources(&answer["surplus"]));
     borrowing(&mut detail, &answer["slack"]);
     let row = |standing: &Value| {
         vec![

@@ -37,7 +37,7 @@ impl Files {
             let files = self.fetch().await?;
             match (self.json, files.is_empty()) {
                 (true, _) => output::json(&files.iter().map(entry).collect()),
-                (false, true) => output::line("nothing in there"),
+                (false, true) => output::line("empty directory"),
                 (false, false) => output::line(&render(&files, output::colours())),
             }
         })?;

@@ -84,7 +84,7 @@ impl ImageFlags {
             return Ok(ImageOptions::default());
         }
         let Some(registry) = &self.docker_registry else {
-            bail!("--docker_registry is missing: --image_providers needs to know where images come from")
+            bail!("--docker_registry is missing: --image_providers requires a source of images")
         };
         let store = self.docker_store_dir.clone().unwrap_or_else(|| work_dir.join("store/docker"));
         Ok(ImageOptions {

@@ -1,5 +1,5 @@
-//! LAUNCH_CONTAINER, LAUNCH_NESTED_CONTAINER and LAUNCH_NESTED_CONTAINER_SESSION: one more container, below another or
-//! standing alone. One of a session is destroyed when the connection that asked for it is closed.
+//! LAUNCH_CONTAINER, LAUNCH_NESTED_CONTAINER and LAUNCH_NESTED_CONTAINER_SESSION: one more container, nested or
+//! standalone. A session's container is destroyed when its connection is closed.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -88,21 +88,22 @@ fn launch(
         return Ok(Some(Answer::Accepted));
     }
     match agent.state.containers.get(&id) {
-        // Nobody would show the output of a session that is over.
+        // The output of a closed session could not be sent.
         Some(container) if container.is_session && container.is_ended() => {
             return Err(Rejection::bad_request(format!("Container {id} has already terminated")));
         }
-        // Whoever repeats the call because its answer got lost waits for the container next, and learns how it ended.
+        // A client that repeats the call after a lost answer waits for the container next, and receives its exit
+        // status.
         Some(_) => return Ok(Some(Answer::Accepted)),
         None => (),
     }
     if agent.never_launched.contains(&id) {
-        return Err(Rejection::bad_request(format!("The task of container {id} is over")));
+        return Err(Rejection::bad_request(format!("The task of container {id} has terminated")));
     }
     // The executor repeats the call, and its update arrives meanwhile. Tasks do not run in sessions.
     if !is_session && overdue::may_be_over(agent, &id) {
         let why =
-            format!("Container {id} may be that of a task that is over: its executor has not named it yet");
+            format!("Container {id} may belong to a terminated task: its executor has not named it yet");
         return Err(Rejection::new(Status::Unavailable, why));
     }
     // A session is not recorded and has no sandbox of its own; operators need it most when something is wrong.
@@ -137,8 +138,8 @@ fn launch(
     Ok(None)
 }
 
-/// An executor launches containers as users that its framework may use; whoever launches a container below an executor of a
-/// framework that may not use root does not make it root by anything but its user.
+/// An executor launches containers as users that its framework may use; below an executor whose framework may not use
+/// root, a caller gets root only by naming that user.
 fn check_user(agent: &Agent, caller: Caller, spec: &mut LaunchSpec) -> Result<(), Rejection> {
     let Some(executor) = executor_in(agent, spec.id.top()) else { return Ok(()) };
     let user = spec.user.as_deref();
@@ -154,7 +155,7 @@ fn check_user(agent: &Agent, caller: Caller, spec: &mut LaunchSpec) -> Result<()
     }
 }
 
-/// The user a nested container runs as unless it says otherwise; an error if its parent does not run.
+/// Default user of a nested container; an error if its parent does not run.
 fn live_parent_user(agent: &Agent, parent: &ContainerId) -> Result<Option<String>, Rejection> {
     let missing = || Rejection::new(Status::NotFound, format!("Container {parent} cannot be found"));
     if let Some(container) = agent.state.containers.get(parent)

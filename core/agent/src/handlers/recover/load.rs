@@ -1,4 +1,4 @@
-//! From keys and values to what they say. Nothing is interpreted yet; what cannot be read is refused or left out.
+//! From keys and values to records. Nothing is interpreted yet; an unreadable one is an error or is left out.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -27,7 +27,7 @@ pub(super) struct Loaded {
     pub(super) containers: BTreeMap<ContainerId, stored::StoredContainer>,
     pub(super) history: BTreeMap<u64, stored::StoredHistory>,
     pub(super) paths: BTreeMap<String, stored::StoredPath>,
-    /// Keys whose values could not be read.
+    /// Keys of unreadable values.
     pub(super) unreadable: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn load(
     for (key, value) in entries {
         let taken = match Key::parse(&key) {
             Some(what) => ingest_record(&mut loaded, what, &value),
-            None => Err("this version does not know such a record".to_string()),
+            None => Err("unknown record; it may be from a newer version".to_string()),
         };
         match taken {
             Ok(()) => (),

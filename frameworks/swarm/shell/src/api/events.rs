@@ -99,7 +99,7 @@ impl Api {
                         was_sent || send(&[event], &range.selection, &pieces).await && send(&ends, &range.selection, &pieces).await
                     }
                     Err(RecvError::Lagged(missed)) => {
-                        tracing::warn!(missed, "a reader of events was too slow and is cut off");
+                        tracing::warn!(missed, "slow reader of events disconnected");
                         let _ = pieces.send(Err("too slow: events were missed".into())).await;
                         return;
                     }

@@ -99,7 +99,7 @@ where
     while let Some(answer) = asked.join_next().await {
         match answer {
             Ok(answer) => answers.push(answer),
-            Err(error) => tracing::error!(%error, "a task that asked an engine failed"),
+            Err(error) => tracing::error!(%error, "request to an engine panicked"),
         }
     }
     answers.sort_by_key(|(place, ..)| *place);

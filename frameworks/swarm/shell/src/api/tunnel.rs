@@ -73,7 +73,7 @@ pub async fn connect(client: OnUpgrade, engine: OnUpgrade) {
     let (client, engine) = match tokio::join!(client, engine) {
         (Ok(client), Ok(engine)) => (TokioIo::new(client), TokioIo::new(engine)),
         (Err(error), _) | (_, Err(error)) => {
-            tracing::debug!(%error, "a stream was not upgraded");
+            tracing::debug!(%error, "stream not upgraded");
             return;
         }
     };

@@ -206,7 +206,7 @@ impl Events {
             }
             let broken = |why: String| EngineFault::Broken { address: self.address.clone(), why };
             let chunk: Bytes = match self.body.frame().await {
-                None => return Err(broken("the engine ended its events".to_owned())),
+                None => return Err(broken("the engine closed its event stream".to_owned())),
                 Some(Err(err)) => return Err(broken(err.to_string())),
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             };

@@ -127,7 +127,7 @@ impl Service {
     }
 
     fn unreadable(&self, why: &str) -> anyhow::Error {
-        anyhow!("what answers at {} does not talk like a service: {why}", self.address)
+        anyhow!("unexpected answer from {}, which may not be a service: {why}", self.address)
     }
 }
 
