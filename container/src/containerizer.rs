@@ -117,7 +117,7 @@ pub struct Counts {
     pub fetcher: FetcherCounts,
     /// Images that came into our own store.
     pub stored: Vec<Pull>,
-    /// Images that the Docker engine was asked to bring.
+    /// Images pulled by the Docker engine.
     pub brought_by_engine: Vec<Pull>,
     /// Containers with a root file system of their own, where there may be any.
     pub rootfses: Option<usize>,
@@ -240,14 +240,14 @@ impl Containerizer {
         attach::output(&self.runtime.container(id)).await
     }
 
-    /// To type into a container, if nobody else does.
+    /// Connects to the input of a container, unless it is in use.
     pub async fn attach_input(&self, id: &ContainerId) -> Result<Input, AttachFault> {
         attach::input(&self.runtime.container(id)).await
     }
 
     /// Hands over an operation; never waits.
     pub fn submit(&self, op: ContainerOp) {
-        // The receiver lives as long as any handle, unless the runtime is gone: then there is nobody to answer.
+        // The receiver lives as long as any handle, unless the runtime has ended: then no caller is left.
         self.messages.send(Message::Op(op)).ok();
     }
 }
@@ -274,7 +274,7 @@ fn open_docker(options: &Options) -> Result<Option<Docker>, String> {
     Docker::open(docker, site).map(Some)
 }
 
-/// What the table hears.
+/// Messages to the table.
 #[derive(Debug)]
 pub(crate) enum Message {
     Op(ContainerOp),
@@ -285,7 +285,7 @@ pub(crate) enum Message {
         id: ContainerId,
         why: Termination,
     },
-    /// A container has ended and said so. Not `launched`: it never began.
+    /// A container has terminated and reported it. Without `launched` it never started.
     Ended {
         id: ContainerId,
         launched: bool,
@@ -309,7 +309,7 @@ pub(crate) struct Context {
     fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
     launches: Semaphore,
-    /// Weak, so that the tasks do not keep the table alive once nobody can submit.
+    /// Weak, so that the tasks do not keep the table alive after the last handle was dropped.
     messages: mpsc::WeakUnboundedSender<Message>,
 }
 
@@ -337,14 +337,14 @@ enum Phase {
     Live { inbox: mpsc::UnboundedSender<Command>, alive: watch::Receiver<()> },
     /// As before, but nothing may be nested in it any more.
     Destroying { inbox: mpsc::UnboundedSender<Command>, alive: watch::Receiver<()> },
-    /// A nested container whose exit status is kept until it is removed or its root ends.
+    /// A nested container whose exit status is kept until it is removed or its root terminates.
     Ended,
 }
 
 struct Dispatcher {
     context: Arc<Context>,
     entries: BTreeMap<ContainerId, Entry>,
-    /// Root containers that ended, oldest first, whose runtime directory is still there.
+    /// Root containers that terminated, oldest first, whose runtime directory still exists.
     ended: VecDeque<ContainerId>,
     paths: Paths,
 }
@@ -415,11 +415,11 @@ impl Dispatcher {
         let container = self.enter(&spec.id, PathBuf::from(&spec.sandbox));
         let parent_ready = self.parent_ready(&spec.id);
         let around = LaunchDependencies { sandbox: parent, ready: parent_ready, paths_ready };
-        tokio::spawn(container.launch(spec, around)); // Says by itself how it ends.
+        tokio::spawn(container.launch(spec, around)); // Reports its termination itself.
     }
 
-    /// Resolves when the parent is launched and has done what it was asked to before: a nested container needs its
-    /// processes, and the room made for it.
+    /// Resolves when the parent is launched and has completed its earlier commands: a nested container needs the
+    /// parent's processes and increased limits.
     fn parent_ready(&self, id: &ContainerId) -> Option<oneshot::Receiver<()>> {
         let Phase::Live { alive, .. } = &self.entries.get(id)?.phase else { return None };
         let (done, ready) = oneshot::channel();
@@ -457,7 +457,7 @@ impl Dispatcher {
         }
     }
 
-    /// Tells a container and all those nested in it why they are about to be destroyed.
+    /// Sends the reason of the coming destruction to a container and all those nested in it.
     fn explain(&self, id: &ContainerId, why: &Termination) {
         self.pass(id, Command::Explain(why.clone()));
         for child in self.entries.get(id).iter().flat_map(|entry| &entry.children) {
@@ -465,7 +465,7 @@ impl Dispatcher {
         }
     }
 
-    /// Asks a container and all those nested in it to end; each waits for its own children.
+    /// Destroys a container and all those nested in it; each waits for its own children.
     fn destroy(&mut self, id: &ContainerId) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         let phase = std::mem::replace(&mut entry.phase, Phase::Ended);
@@ -487,7 +487,7 @@ impl Dispatcher {
                 first.push(alive.clone());
             }
         }
-        inbox.send(Command::Destroy { first }).ok(); // Its task is just saying that it has ended.
+        inbox.send(Command::Destroy { first }).ok(); // Its task is about to report its termination.
     }
 
     /// A container has ended.
@@ -532,7 +532,7 @@ impl Dispatcher {
         }
     }
 
-    /// Forgets an ended container with its sandbox.
+    /// Removes a terminated container and its sandbox.
     async fn remove(&mut self, id: ContainerId, sandbox: String) {
         match self.entries.get(&id).map(|entry| &entry.phase) {
             Some(Phase::Live { .. } | Phase::Destroying { .. }) => {
@@ -551,7 +551,7 @@ impl Dispatcher {
 
     /// Finds what a former agent left: see [`recovery`].
     async fn recover(&mut self, known: Vec<tepui_types::KnownContainer>) {
-        // Asked again, what is in the table already is no news.
+        // On a repeated call, containers in the table are not reported again.
         let known: Vec<_> = known.into_iter().filter(|known| !self.entries.contains_key(&known.id)).collect();
         let busy = self.entries.keys().cloned().collect();
         let found = match recovery::find_containers(&self.context, known, busy).await {
@@ -591,7 +591,7 @@ impl Dispatcher {
         }
         self.context.emit(ContainerEvent::Recovered { containers }).await;
         for (container, process) in watched {
-            tokio::spawn(container.watch(process, Vec::new())); // Says by itself how it ends.
+            tokio::spawn(container.watch(process, Vec::new())); // Reports its termination itself.
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Ends every container below a runtime directory, for a cluster that ends for good.
+//! Kills every container below a runtime directory, for a cluster that terminates for good.
 //!
-//! Containers outlive their agent by design, so somebody who wants nothing left must say so. To recovery, a container
-//! that nobody names is an orphan; naming none makes all of them orphans.
+//! Containers outlive their agent by design, so complete removal is explicit: recovery destroys containers that are
+//! not named as orphans, and here none is named.
 
 use std::time::Duration;
 

@@ -94,7 +94,7 @@ fn built() -> String {
 }
 
 impl Isolation {
-    /// From the names in the flag; old names stand for their newer ones.
+    /// From the names in the flag; old names are aliases of newer ones.
     pub fn parse<'a>(given: impl IntoIterator<Item = &'a str>) -> Result<Isolation, IsolationFault> {
         let mut names = BTreeSet::new();
         for name in given {
@@ -153,7 +153,7 @@ impl Isolation {
             .find(|name| *name == FILESYSTEM_LINUX || groups.iter().any(|group| name.starts_with(group)))
     }
 
-    /// The controllers wanted by name.
+    /// The controllers requested by name.
     pub(crate) fn controllers(&self) -> BTreeSet<Controller> {
         let chosen = BUILT.iter().filter(|(name, _)| self.names.contains(name));
         chosen.flat_map(|(_, controllers)| controllers.iter().copied()).collect()

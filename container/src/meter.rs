@@ -18,10 +18,10 @@ use crate::usage::Usage;
 /// Fewer are not worth a thread.
 const CONTAINERS_PER_THREAD_MIN: usize = 32;
 
-/// A container, its supervisor, and what its own cgroups tell, if it has any.
+/// A container, its supervisor, and the usage by its own cgroups, if it has any.
 type Counted = (ContainerId, Process, Option<Usage>);
 
-/// Looks at the containers of one agent.
+/// Measures the containers of one agent.
 #[derive(Clone, Debug)]
 pub struct Meter {
     runtime: RuntimeDir,
@@ -39,7 +39,7 @@ impl Meter {
         self.read_in(|_| true)
     }
 
-    /// The same of what is in some outermost containers, themselves included. Nothing of the others is looked at.
+    /// The same for some outermost containers and those nested in them only.
     pub fn read_in(&self, wanted: impl Fn(&ContainerId) -> bool) -> io::Result<BTreeMap<ContainerId, Usage>> {
         let mut usages: BTreeMap<ContainerId, Usage> = BTreeMap::new();
         let mut others = Vec::new();
@@ -62,8 +62,8 @@ impl Meter {
         Ok(usages)
     }
 
-    /// Every one of these that has a supervisor, with what its own cgroups say. Many are shared out to threads: each
-    /// costs some twenty files of the kernel, and none depends on another.
+    /// Every one of these that has a supervisor, with the usage by its own cgroups. Many are distributed to threads:
+    /// each costs some twenty files of the kernel, and none depends on another.
     fn read_counted(&self, ids: &[ContainerId]) -> io::Result<Vec<Counted>> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let share = ids.len().div_ceil(threads).max(CONTAINERS_PER_THREAD_MIN);

@@ -77,7 +77,7 @@ pub(crate) struct Join {
 /// Something of the host to be shown. No link is followed from `root` on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// Nobody but the operator decides what it leads to.
+    /// Only the operator decides its target.
     pub root: PathBuf,
     /// Below it; empty for itself.
     pub path: PathBuf,
@@ -184,7 +184,7 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeKind {
-    /// As everybody writes it.
+    /// The usual notation.
     pub fn letter(self) -> char {
         match self {
             NodeKind::Character => 'c',

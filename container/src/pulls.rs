@@ -1,4 +1,4 @@
-//! How long images took to come, lately. Only kept here; what it says together is up to who asks.
+//! Durations of recent pulls of images. Statistics are made by the reader.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ const KEPT_MAX: usize = 1000;
 /// When it ended, and how long it took.
 pub type Pull = (Instant, Duration);
 
-/// Shared between who pulls and who asks.
+/// Shared between pulls and readers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pulls(Arc<Mutex<VecDeque<Pull>>>);
 

@@ -1,14 +1,14 @@
-//! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
+//! The runtime directory: the state of containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,disk,moved,ending,docker,docker_end,stdio.sock}`, nested in
-//! `containers/<id>` below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby
-//! may start the command, or a restarted agent that found none and thereby forbids it. `status` is written by the
-//! supervisor when the command has ended. `cgroups` is written before they are made and stays until they are gone. `init`
-//! is the process that holds the container's namespaces, `volumes` are the persistent volumes mounted in its sandbox,
-//! `given` is what it may take of what is looked at now and then, `disk` what was found. `moved` says that the command writes to its files
-//! through the supervisor, `stdio.sock` is where others may listen and type. `ending` is written before the first process is
-//! stopped or killed. `docker` says that a Docker engine has a container for this one.
-//! Never here: sandboxes, environments, secrets.
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,disk,moved,ending,docker,docker_end,stdio.sock}`,
+//! nested in `containers/<id>` below their parent's. `pid` is written once, by the first claimant: the supervisor,
+//! which thereby may start the command, or a restarted agent that found none and thereby forbids it. `status` is
+//! written by the supervisor when the command has exited. `cgroups` is written before they are made and stays until
+//! they are removed. `init` is the process that holds the container's namespaces, `volumes` are the persistent
+//! volumes mounted in its sandbox, `given` are its resources that are measured in intervals, `disk` the last
+//! measurement. `moved` means that the command writes to its files through the supervisor, `stdio.sock` accepts
+//! attached clients. `ending` is written before the first process is stopped or killed. `docker` means that a Docker
+//! engine has a container for this one. Absent: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -55,10 +55,10 @@ pub(crate) struct ContainerDir {
     path: PathBuf,
 }
 
-/// What `pid` says.
+/// The content of `pid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// Nobody wrote it yet.
+    /// Not written yet.
     None,
     /// This supervisor took the container; it may have ended since.
     Supervisor(Process),
@@ -66,7 +66,7 @@ pub(crate) enum Claim {
     Void,
 }
 
-/// Who holds a container's namespaces.
+/// The process that holds a container's namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Init {
     pub process: Process,
@@ -93,7 +93,7 @@ impl Init {
 /// What the container of a Docker engine is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InDocker {
-    /// It runs a task, whose executor is beside it.
+    /// It runs a task, whose executor is outside.
     pub of_task: bool,
     /// The first process in it, once it runs.
     #[serde(default)]
@@ -103,12 +103,12 @@ pub(crate) struct InDocker {
     pub oom_score_adj: Option<i32>,
 }
 
-/// What a container was given of what is looked at.
+/// The resources of a container that are measured in intervals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WatchedResources {
     /// Paths with the bytes they may hold.
     pub disk: Vec<(PathBuf, u64)>,
-    /// The same of disks of their own: looked at only.
+    /// The same of disks of their own: measured only.
     #[serde(default)]
     pub whole_disks: Vec<(PathBuf, u64)>,
     /// From and to, both included.
@@ -159,7 +159,7 @@ impl RuntimeDir {
         list(&self.root)
     }
 
-    /// Forgets a container and those nested in it.
+    /// Removes the directories of a container and of those nested in it.
     pub fn remove(&self, id: &ContainerId) -> io::Result<()> {
         beneath::remove_tree(&self.root, &below(id))
     }
@@ -179,17 +179,17 @@ impl ContainerDir {
         std::fs::write(self.path.join(MOVED), "")
     }
 
-    /// Whether the supervisor may have to say something after the command's end.
+    /// Whether the supervisor may report after the command's exit.
     pub fn is_moved(&self) -> bool {
         self.path.join(MOVED).exists()
     }
 
-    /// Keeps that the container is about to be ended: whoever comes next has to go on with it.
+    /// Records that the container is about to be destroyed: the next agent has to continue.
     pub fn write_ending(&self) -> io::Result<()> {
         std::fs::write(self.path.join(ENDING), "")
     }
 
-    /// Whether somebody began to end it: its processes may be stopped.
+    /// Whether its destruction has begun: its processes may be stopped.
     pub fn is_ending(&self) -> bool {
         self.path.join(ENDING).exists()
     }
@@ -206,7 +206,7 @@ impl ContainerDir {
         serde_json::from_slice(&std::fs::read(self.path.join(DOCKER)).ok()?).ok()
     }
 
-    /// Where a container for an engine leaves why it ended, if its exit status does not tell.
+    /// The file with the reason of a termination in an engine, in addition to the exit status.
     pub fn docker_end_path(&self) -> PathBuf {
         self.path.join(DOCKER_END)
     }
@@ -224,7 +224,7 @@ impl ContainerDir {
         self.path.is_dir()
     }
 
-    /// Takes the container for `by`, once and for all. False if somebody else did before.
+    /// Claims the container for `by`, for good. False if it was claimed before.
     pub fn claim(&self, by: Option<Process>) -> io::Result<bool> {
         let text = match by {
             Some(process) => format!("{} {} {}\n", process.pid, process.start_ticks, process::boot_id()),
@@ -289,14 +289,14 @@ impl ContainerDir {
         Cgroups { oom_score_adj: docker.oom_score_adj, ..Cgroups::of_live(process.pid) }
     }
 
-    /// Keeps who holds the container's namespaces.
+    /// Records the process that holds the container's namespaces.
     pub fn write_init(&self, init: &Init) -> io::Result<()> {
         let draft = self.path.join(format!("{INIT}.draft"));
         std::fs::write(&draft, serde_json::to_vec(init)?)?;
         std::fs::rename(&draft, self.path.join(INIT))
     }
 
-    /// Who holds its namespaces; nobody if it has none of its own.
+    /// The process that holds its namespaces; none if it has none of its own.
     pub fn init(&self) -> Option<Init> {
         serde_json::from_slice(&std::fs::read(self.path.join(INIT)).ok()?).ok()
     }
@@ -314,7 +314,7 @@ impl ContainerDir {
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Keeps what the container was given of what is looked at now and then.
+    /// Records the resources that are measured in intervals.
     pub fn write_given(&self, given: &WatchedResources) -> io::Result<()> {
         let draft = self.path.join(format!("{GIVEN}.draft"));
         std::fs::write(&draft, serde_json::to_vec(given)?)?;
@@ -326,14 +326,14 @@ impl ContainerDir {
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Keeps what its paths held when they were looked at.
+    /// Records the last measurement of its paths.
     pub fn write_disk(&self, uses: &[DiskUse]) -> io::Result<()> {
         let draft = self.path.join(format!("{DISK}.draft"));
         std::fs::write(&draft, serde_json::to_vec(uses)?)?;
         std::fs::rename(&draft, self.path.join(DISK))
     }
 
-    /// Nothing if nobody has looked yet.
+    /// Empty before the first measurement.
     pub fn disk(&self) -> Vec<DiskUse> {
         let text = std::fs::read(self.path.join(DISK)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()

@@ -1,8 +1,7 @@
-//! Sandboxes: the directory a command works in, its two output files, and the links to volumes in it.
+//! Sandboxes: the working directory of a command, its two output files, and the links to volumes in it.
 //!
 //! Called before a container starts and when its volumes change; blocking. Paths are walked without following links,
-//! because a sandbox belongs to its user.
-//! Never here: what is in the files, who cleans up.
+//! because a sandbox belongs to its user. Absent: the content of the files, garbage collection.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +15,7 @@ use crate::host::beneath;
 use crate::host::user::{self, Identity};
 
 const SANDBOX_MODE: u32 = 0o750;
-/// Of directories on the way to a sandbox: its user enters them, nobody lists them.
+/// Mode of directories on the way to a sandbox: its user can enter them, and only the agent lists them.
 const PATH_MODE: u32 = 0o711;
 /// Of directories inside.
 const DIRECTORY_MODE: u32 = 0o755;
@@ -45,7 +44,7 @@ pub(crate) enum SandboxFault {
     Unsupported(&'static str),
 }
 
-/// Where sandboxes live and whose they become.
+/// The root of sandboxes and their owner.
 pub(crate) struct Sandbox<'a> {
     work_dir: &'a Path,
     rest: &'a Path,
@@ -67,7 +66,7 @@ pub(crate) fn update_volumes(
     })
 }
 
-/// Gives volumes to whom a running container's sandbox was given.
+/// Changes the owner of volumes to that of a running container's sandbox.
 pub(crate) fn give_volumes(work_dir: &Path, path: &str, volumes: &[Volume]) -> Result<(), SandboxFault> {
     with_owner(work_dir, path, |sandbox, _| sandbox.give_volumes(volumes))
 }
@@ -86,7 +85,7 @@ fn with_owner(
     work(&Sandbox { work_dir, rest, identity }, &dir)
 }
 
-/// Who the command runs as: `None` for whoever the agent is.
+/// The user of the command; `None` is the agent's.
 pub(crate) fn identity(user: Option<&str>, switch_user: bool) -> Result<Option<Identity>, SandboxFault> {
     let Some(name) = user.filter(|_| switch_user) else { return Ok(None) };
     match Identity::lookup(name) {
@@ -98,7 +97,7 @@ pub(crate) fn identity(user: Option<&str>, switch_user: bool) -> Result<Option<I
     }
 }
 
-/// The user and group of a container whose framework may not use root; `None` is whoever the agent is.
+/// The user and group of a container whose framework may not use root; `None` is the agent's.
 pub(crate) fn not_root(identity: Option<&Identity>) -> Result<(u32, u32), SandboxFault> {
     let own = || (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
     match identity.map_or_else(own, |identity| (identity.uid, identity.gid)) {
@@ -191,7 +190,7 @@ impl<'a> Sandbox<'a> {
         volumes.iter().try_for_each(give)
     }
 
-    /// A volume belongs to who uses it. A shared one keeps its first owner.
+    /// A volume belongs to its user. A shared one keeps its first owner.
     fn give_volume(&self, volume: &Volume) -> io::Result<()> {
         let owner = std::fs::metadata(&volume.source)?.uid();
         match self.identity {

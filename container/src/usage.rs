@@ -17,7 +17,7 @@ const TICKS_PER_SECOND: u64 = 100;
 pub struct Usage {
     pub processes: u64,
     pub threads: u64,
-    /// With what ended processes used, as far as somebody waited for them.
+    /// Including exited processes that were reaped.
     pub cpus_user_time: Duration,
     pub cpus_system_time: Duration,
     pub mem_rss_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Usage {
     /// Of v1 only.
     pub shortages: Option<Shortages>,
     pub blkio: Option<blkio::Statistics>,
-    /// What was found on its disk when that was last looked at: of outermost containers, with `disk/du`.
+    /// The last measurement of its disk: of outermost containers, with `disk/du`.
     pub disk: Vec<DiskUse>,
 }
 
@@ -39,7 +39,7 @@ pub struct Shortages {
     pub critical: u64,
 }
 
-/// What a path held when it was last looked at, and what it may hold.
+/// The last measurement of a path, and its limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskUse {
     pub path: PathBuf,
@@ -68,9 +68,9 @@ pub struct Memory {
     pub mapped_file_bytes: u64,
     pub swap_bytes: u64,
     pub unevictable_bytes: u64,
-    /// Of files that nobody used for a while: the kernel takes it back at any time.
+    /// Of files that were not used for a while: the kernel reclaims it at any time.
     pub inactive_file_bytes: u64,
-    /// What the container was promised, as the kernel knows it.
+    /// The protected memory of the container, as the kernel has it.
     pub request_bytes: Option<u64>,
     /// `None`: endless.
     pub limit_bytes: Option<u64>,

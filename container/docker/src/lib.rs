@@ -1,7 +1,7 @@
-//! Docker: a client of the Engine API over its unix socket, and the life of a container by it.
+//! Docker: a client of the Engine API over its Unix socket, and the life of a container by it.
 //!
-//! Used by the containerizer and by the docker executor alike, which is why it knows neither. Never here: the `docker`
-//! command line, tasks, agents.
+//! Used by the containerizer and by the Docker executor, and independent of both. Absent: the `docker` command line,
+//! tasks, agents.
 #![forbid(unsafe_code)]
 
 mod engine;

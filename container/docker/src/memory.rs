@@ -1,10 +1,11 @@
-//! Whether the kernel killed somebody in a container for want of memory, and whose memory it was.
+//! Whether a process of a container was OOM-killed, and which memory limit was reached.
 //!
-//! The engine tells of limits only, and not whether it was the container's own or one around it; of a machine that ran
-//! out of memory it tells nothing. The counters of the container's cgroup tell all of it, but the engine removes the
-//! cgroup soon after the end: so a thread waits for the first process of the container and reads them at that moment. On
-//! v1 it waits inside of the cgroup, which cannot be removed before it has left: a thread counts as somebody there, while
-//! the memory of its process stays where that is. On v2, where threads cannot do so, it has to be faster than the engine.
+//! The engine reports limits only, not whether the limit was the container's own or one around it, and not whether
+//! the machine ran out of memory. The counters of the container's cgroup contain all of it, but the engine removes
+//! the cgroup soon after the termination: so a thread waits for the first process of the container and reads them at
+//! that moment. On v1 it waits inside of the cgroup, which cannot be removed before the thread has left, while the
+//! memory of its process stays accounted elsewhere. On v2, where threads cannot do so, it has to be faster than the
+//! engine.
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +18,13 @@ const MB: u64 = 1024 * 1024;
 /// The kernel takes memory for a cgroup in batches, so one at its limit may have used a little less.
 const BATCH_BYTES: u64 = MB;
 
-/// The engine tries some times within a fifth of a second to remove what somebody is in; nobody needs to make it wait.
+/// The engine retries the removal of an occupied cgroup for a fifth of a second; longer is not needed.
 const PRIORITY: i32 = -20;
 
-/// What the files of a container's memory cgroup said at its end.
+/// The files of a container's memory cgroup at its termination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// How many processes were killed for want of memory.
+    /// Number of OOM-killed processes.
     pub kills: u64,
     /// Its own limit was in the way.
     pub stopped: bool,
@@ -46,12 +47,12 @@ impl MemoryWatch {
         cgroup.kill_together();
         let (done, found) = oneshot::channel();
         let wait = move || {
-            // On Linux this is about the calling thread. Who must not is as fast as others.
+            // On Linux this concerns the calling thread. Without the permission it is as fast as other threads.
             rustix::process::setpriority_process(None, PRIORITY).ok();
             cgroup.enter();
             let mut ended = [PollFd::new(&process, PollFlags::IN)];
             while let Err(rustix::io::Errno::INTR) = rustix::event::poll(&mut ended, None) {}
-            let _ = done.send(cgroup.read()); // Nobody wants to know any more.
+            let _ = done.send(cgroup.read()); // The receiver was dropped.
         };
         std::thread::Builder::new().name("memory".into()).spawn(wait).ok()?;
         Some(MemoryWatch(found))

@@ -1,4 +1,4 @@
-//! Why a container terminated: whether for want of memory, and of whose.
+//! Why a container terminated: whether by an OOM kill, and at which limit.
 
 use std::time::SystemTime;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::parent_cgroup::ParentCgroup;
 use crate::{Engine, Memory, MemoryWatch, Setup};
 
-/// What SIGKILL leaves as an exit code, whoever sent it.
+/// Exit code after SIGKILL, by any sender.
 const KILLED_CODE: i64 = 128 + 9;
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
 
-/// Somebody in a container was killed for want of memory.
+/// A process of a container was OOM-killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutOfMemory {
     pub whose: OomCause,
@@ -23,7 +23,7 @@ pub struct OutOfMemory {
     pub peak_bytes: Option<u64>,
 }
 
-/// Whose memory it was.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OomCause {
     /// It was over its own limit.
@@ -34,7 +34,7 @@ pub enum OomCause {
     OthersWithinRequest,
 }
 
-/// Looks at a container from its making to its end.
+/// Watches a container from its creation to its termination.
 #[derive(Debug)]
 pub struct EndWatch {
     /// In seconds.
@@ -55,7 +55,7 @@ impl EndWatch {
         self.memory = MemoryWatch::follow(pid);
     }
 
-    /// It ended with this code; `config` is the `HostConfig` it was made with. None if it was not for want of memory.
+    /// The exit code and the container's `HostConfig`. None if it was not an OOM kill.
     pub async fn explain(
         mut self,
         engine: &Engine,
@@ -90,7 +90,7 @@ impl EndWatch {
     }
 }
 
-/// What the counters of the container say.
+/// From the counters of the container.
 fn judge(counted: &Memory) -> Option<OutOfMemory> {
     let whose = match counted {
         Memory { kills: 0, .. } => return None,
@@ -105,7 +105,7 @@ fn judge(counted: &Memory) -> Option<OutOfMemory> {
     })
 }
 
-/// As far as the engine tells: who has a limit was at it, who has none was in the way of others.
+/// From the engine alone: a container with a limit was at it, one without was killed for the machine.
 fn read_setup(config: &Value) -> OutOfMemory {
     let request_bytes = config["MemoryReservation"].as_u64().unwrap_or(0);
     let limit_bytes = config["Memory"].as_u64();

@@ -1,7 +1,7 @@
-//! A cgroup of our own around a container's. On cgroup v2 its counters include those of the container and outlive it, so
-//! that nobody has to be faster than the engine, which removes the container's soon after its end.
+//! A cgroup of our own around a container's. On cgroup v2 its counters include those of the container and outlive it;
+//! the engine removes the container's own soon after its termination.
 //!
-//! Engines that leave their cgroups to systemd take no parent of ours; on v1 counters are of each cgroup alone.
+//! Engines that leave their cgroups to systemd accept no parent of ours; on v1 counters are per cgroup.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl ParentCgroup {
         Some(ParentCgroup(mount.join(below)))
     }
 
-    /// What was counted; `config` is the container's `HostConfig`. None if nobody was killed, or nothing is known.
+    /// The counters; `config` is the container's `HostConfig`. None without a kill, or if they cannot be read.
     pub fn killed(&self, config: &Value) -> Option<Memory> {
         let kills = keyed(&self.0, "memory.events", "oom_kill").filter(|kills| *kills > 0)?;
         // An event of a cgroup is one of all around it: a limit above this one is not among them.

@@ -1,4 +1,5 @@
-//! A container from its document to its exit code, with its output passed on: what a process does that stands for it.
+//! A container from its document to its exit code, with its output passed on: the work of the process that represents
+//! it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,7 +22,7 @@ const ENGINE_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What a container wrote last may be so much later than its end.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(5);
 
-/// What the containerizer tells the process that stands for a container.
+/// Parameters of the process that represents a container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
     pub socket: PathBuf,
@@ -29,11 +30,11 @@ pub struct Setup {
     pub name: String,
     /// Of which the container is made.
     pub document: Value,
-    /// How long a container has, unless somebody says otherwise, between being asked to end and being ended.
+    /// Default grace period of a container.
     pub stop_timeout: Duration,
     /// Where our cgroups are, below each mount.
     pub cgroups_root: PathBuf,
-    /// A file for an [`OutOfMemory`](crate::OutOfMemory), if the process has nobody else to tell.
+    /// A file for an [`OutOfMemory`](crate::OutOfMemory), if the process has no other way to report it.
     pub end: Option<PathBuf>,
 }
 
@@ -44,7 +45,7 @@ impl Setup {
         (String::from(SETUP), text)
     }
 
-    /// What this process was told; the message is complete.
+    /// The parameters of this process, or a complete error message.
     pub fn from_env() -> Result<Setup, String> {
         let text = std::env::var(SETUP).map_err(|err| format!("{SETUP} is not set: {err}"))?;
         serde_json::from_str(&text).map_err(|err| format!("{SETUP} is invalid: {err}"))
@@ -98,7 +99,7 @@ pub async fn start(engine: &Engine, name: &str, document: &Value) -> Result<Runn
     };
     let started = started.await;
     if started.is_err() {
-        engine.remove(name).await.ok(); // Whoever ends the container tries again.
+        engine.remove(name).await.ok(); // The caller retries when it destroys the container.
     }
     started
 }
@@ -142,7 +143,7 @@ async fn write(to: &mut File, piece: &[u8]) {
     }
 }
 
-/// The engine went away and may come back. A container that closed its output has nothing more to say.
+/// The engine may come back after a restart. A container that closed its output writes nothing more.
 async fn attach_again(engine: &Engine, name: &str, has_terminal: bool) -> Logs {
     loop {
         tokio::time::sleep(ENGINE_LOOK_EVERY).await;

@@ -1,9 +1,8 @@
-//! Whoever uses more memory than it asked for goes first when there is none left, for as long as it does.
+//! While a container uses more memory than its request, it is killed first on a machine out of memory.
 //!
-//! The kernel tells when the use crosses the request (v1), or when the container has to wait for memory (v2), and then the
-//! use is looked at. Above the request every process of the container gets the highest score, below it the one it
-//! started with.
-//! One per container that may burst, in its own task. Never here: who may burst.
+//! The kernel notifies when the usage crosses the request (v1) or when the container waits for memory (v2); then the
+//! usage is read. Above the request every process of the container has the highest score, below it the score it
+//! started with. One task per container that may burst. Absent: the decision which containers may burst.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,13 +19,13 @@ use crate::host::event;
 /// The score of a process above its request: nothing goes before it.
 const SCORE_ABOVE: i32 = 1000;
 
-/// How often the use is looked at where the kernel does not tell.
+/// Interval of reading the usage where the kernel does not notify.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How often it is looked at where the kernel tells of pressure: while there is none, scores count for nothing.
+/// The same where the kernel notifies pressure: without pressure, scores have no effect.
 const LOOK_WITHOUT_PRESSURE: Duration = Duration::from_secs(5);
 
-/// Told when something waited for memory for so long within so long, in microseconds.
+/// Notify after stalls of so long within so long, in microseconds.
 const PRESSURE_US: (u64, u64) = (10_000, 500_000);
 
 /// Follows one container.
@@ -39,7 +38,7 @@ pub(crate) struct Burst {
     news: News,
 }
 
-/// How we hear that it is time to look.
+/// The notification after which the usage is read.
 enum News {
     Crossings(Crossings),
     Pressure(AsyncFd<OwnedFd>),
@@ -48,7 +47,7 @@ enum News {
 }
 
 impl Burst {
-    /// `None` if the container cannot use more than it asked for.
+    /// `None` if the container cannot exceed its request.
     pub fn follow(cgroups: &Cgroups) -> Option<Burst> {
         let (place, score) = (cgroups.own(Controller::Memory)?.clone(), cgroups.oom_score_adj?);
         let news = match place.version {

@@ -1,7 +1,7 @@
-//! What the kernel counted for a container: processor time, throttling, memory, input and output.
+//! Usage of a container as counted by the kernel: processor time, throttling, memory, input and output.
 //!
-//! Read when somebody asks, from the container's own cgroups, so it costs the same whatever else runs on the machine.
-//! Those of nested containers are counted in. Never here: limits that were asked for, only those that hold.
+//! Read on demand from the container's own cgroups: the cost is independent of other containers. Nested containers
+//! are included. Absent: limits that were requested; only limits in effect are read.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a container asks for, as the controllers understand it: requests, and limits where there are any.
+//! Requests and limits of a container, as the controllers need them.
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ pub(crate) enum Limit<T> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Demand {
     pub cpus: f64,
-    /// Some of the cpus may be taken back: the container comes after the others.
+    /// Some of the cpus may be reclaimed: the container has a lower weight than the others.
     pub revocable_cpus: bool,
     pub cpu_limit: Option<Limit<f64>>,
-    /// Not less than [`MEM_BYTES_MIN`], unless nothing was asked for but a limit: then nothing is promised.
+    /// At least [`MEM_BYTES_MIN`]; less if only a limit was requested: then no memory is protected.
     pub mem_bytes: u64,
     pub mem_limit: Option<Limit<u64>>,
 }
@@ -69,7 +69,7 @@ impl Demand {
         self.mem_limit.unwrap_or(Limit::Finite(self.mem_bytes))
     }
 
-    /// Whether the container may use more memory than it asked for.
+    /// Whether the container may exceed its memory request.
     pub fn bursts(&self) -> bool {
         match self.mem_bound() {
             Limit::Infinite => true,

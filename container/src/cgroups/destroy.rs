@@ -1,7 +1,7 @@
-//! The end of a container's cgroups: everything in them is killed, then they are removed.
+//! Destruction of a container's cgroups: every process in them is killed, then they are removed.
 //!
-//! Whoever is in a cgroup cannot leave it without rights over cgroups, so nobody escapes by forking faster than we kill:
-//! v2 has a file for it; v1 stops all of them first, unless it was enough to kill the few that were there.
+//! A process cannot leave a cgroup without rights over cgroups, so none escapes by forking faster than it is killed:
+//! v2 has a file for it; v1 stops all processes first, unless killing those present was sufficient.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,13 +22,14 @@ const PAUSE_MS_MAX: u64 = 200;
 /// So many are killed without being stopped before, once, and waited for so long.
 const FEW: usize = 32;
 const FEW_END_MAX: Duration = Duration::from_millis(50);
-/// How long to wait for all of them to stop, in looks of a millisecond; who is stuck in the kernel is killed unstopped.
+/// Limit of checks, 1 ms apart, until all processes have stopped; a process blocked in the kernel is killed without
+/// that.
 const FREEZE_LOOKS_MAX: u32 = 200;
-/// After so many attempts an operator should know.
+/// Attempts after which a failure is logged as an error.
 const KILLS_BEFORE_WARNING: u32 = 60;
-/// Its name and itself; every directory below adds one. Its many files need not be listed to know that there is none.
+/// Link count of a directory without subdirectories; avoids listing its many files.
 const LINKS_OF_CHILDLESS: u64 = 2;
-/// A cgroup whose processes have just ended may need a moment.
+/// The kernel may need a moment to empty a cgroup whose processes have exited.
 const REMOVALS_MAX: u32 = 60;
 
 /// Kills every process in the container's cgroup and below it, and returns when none is left. False: there is no such
@@ -59,7 +60,7 @@ pub(crate) async fn kill(cgroups: &Cgroups) -> bool {
     }
 }
 
-/// Removes the container's own cgroups. What cannot be removed is said and left: it is empty.
+/// Removes the container's own cgroups. One that cannot be removed is logged and stays; it is empty.
 pub(crate) async fn remove(cgroups: &Cgroups) {
     let mut left: Vec<PathBuf> =
         cgroups.places.iter().filter(|place| place.own).map(|place| place.cgroup.clone()).collect();
@@ -143,7 +144,7 @@ impl HeldProcesses {
         Some(HeldProcesses(found))
     }
 
-    /// Kills those who are in the cgroup, as looked at since they are held.
+    /// Kills the processes of the cgroup, listed while they are stopped.
     fn kill(&self, there: &[i32]) {
         for (_, fd) in self.0.iter().filter(|(pid, _)| there.contains(pid)) {
             rustix::process::pidfd_send_signal(fd, Signal::KILL).ok(); // It has ended by itself.
@@ -161,7 +162,7 @@ impl HeldProcesses {
     }
 }
 
-/// Nobody who is stopped can fork, and no pid is used again while its process is stopped.
+/// A stopped process cannot fork, and its pid is not reused.
 fn kill_frozen(
     cgroup: &Path,
     (file, freeze, thaw): (&str, &str, &str),
@@ -180,7 +181,7 @@ fn kill_frozen(
 }
 
 fn kill_one(pid: i32) {
-    // 0 is a process that our pid namespace does not show. Gone meanwhile: what was wanted.
+    // 0 is a process that our pid namespace does not show. A process that has exited is a success.
     if pid > 0 {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).ok();
     }

@@ -16,7 +16,7 @@ pub struct DeviceAccess {
     pub mknod: bool,
 }
 
-/// Devices by kind and number; no number stands for all. What no rule allows is forbidden.
+/// Devices by kind and number; no number means all. Access that no rule allows is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub kind: NodeKind,
@@ -44,7 +44,7 @@ impl AllowedDevice {
 const MAKE: DeviceAccess = DeviceAccess { read: false, write: false, mknod: true };
 const ALL: DeviceAccess = DeviceAccess { read: true, write: true, mknod: true };
 
-/// Character devices that every container may use; no minor number stands for all.
+/// Character devices available to every container; no minor number means all.
 const USUAL: [(u32, Option<u32>); 12] = [
     (5, Some(1)),    // console
     (4, Some(0)),    // tty0
@@ -114,7 +114,7 @@ pub(crate) fn program(rules: &[Rule]) -> Vec<Instruction> {
             NodeKind::Block => 1,
             NodeKind::Character => 2,
         };
-        // What is asked for beyond what the rule allows.
+        // The requested access beyond the rule.
         let mut tests = vec![(KIND, kind), (SCRATCH, 0)];
         tests.extend(rule.major.map(|major| (MAJOR, major.cast_signed())));
         tests.extend(rule.minor.map(|minor| (MINOR, minor.cast_signed())));
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(read.to_string(), "b 8:0 r");
     }
 
-    /// What the kernel would say, by running the program as it does.
+    /// The kernel's decision, by running the program as the kernel does.
     fn allows(rules: &[Rule], kind: NodeKind, number: (u32, u32), access: DeviceAccess) -> bool {
         let kind = if kind == NodeKind::Block { 1 } else { 2 };
         let context = [bits(access) << 16 | kind, number.0.cast_signed(), number.1.cast_signed()];

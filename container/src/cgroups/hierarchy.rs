@@ -29,8 +29,8 @@ impl Hierarchies {
         Ok(Hierarchies::from_mounts(&mounts, is_cgroup, unified, programs))
     }
 
-    /// From the text of `/proc/self/mountinfo`; `visible` tells what is not covered by a later mount, `unified` which
-    /// controllers a v2 mount has, `programs` whether the kernel takes ours over devices.
+    /// From the text of `/proc/self/mountinfo`. `visible`: is not covered by a later mount; `unified`: the
+    /// controllers of a v2 mount; `programs`: whether the kernel accepts device programs.
     fn from_mounts(
         mounts: &str,
         visible: impl Fn(&Path) -> bool,

@@ -1,8 +1,9 @@
-//! Where a container's cgroups are, and the plans to make and to change them.
+//! Locations of a container's cgroups, and the plans to create and to change them.
 //!
 //! `<mount>/<root>/<container>`, nested ones in `mesos/<container>` below their parent's. On v2 the processes are in
-//! `leaf` below that, because there a cgroup has either processes or children with limits. A nested container always has
-//! a cgroup of its own to be ended by; its resources are counted with its parent's unless it asked otherwise.
+//! `leaf` below that, because there a cgroup has either processes or children with limits. A nested container always
+//! has a cgroup of its own, by which it is killed; its resources are counted with its parent's unless it requests
+//! otherwise.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -125,7 +126,8 @@ impl Layout {
         hierarchy.controllers.contains(&memory) && self.controllers.contains(&memory)
     }
 
-    /// On v2 a controller works below a cgroup only if that says so; everywhere, so that memory is counted in each leaf.
+    /// On v2 a controller must be enabled for the children of a cgroup; enabled everywhere, so that memory is counted
+    /// in each leaf.
     fn enable(&self, hierarchy: &Hierarchy) -> Vec<String> {
         if hierarchy.version == Version::V1 {
             return Vec::new();

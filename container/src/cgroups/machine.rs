@@ -1,7 +1,6 @@
-//! How much memory is left for all containers together: on the machine, and in the cgroups that somebody may have
-//! limited around ours.
+//! Memory available to all containers: on the machine, and in cgroups above ours, which an operator may have limited.
 //!
-//! Read when asked for. Never here: who has to go if there is too little.
+//! Read on demand. Absent: the choice of victims.
 
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use super::hierarchy::Hierarchy;
 use super::layout::Layout;
 use super::{Controller, Place, Version};
 
-/// The machine's memory, as far as the kernel tells.
+/// The machine's memory, as far as the kernel reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MachineMemory {
     /// What can still be taken, caches that can be given up included.

@@ -1,8 +1,8 @@
-//! Whose a cgroup is. Several agents of a machine may have their containers below the same root.
+//! Ownership of cgroups. Several agents of a machine may use the same root.
 //!
-//! Every agent has a random name, kept in its work directory, which it shares with nobody; the cgroups of its containers
-//! carry it. So those of a container of which everything else was lost are still known to be ours, and nobody else's are
-//! ever taken for it. Where a kernel does not keep such marks, nothing is found by them.
+//! Every agent has a random name, stored in its work directory and not shared; the cgroups of its containers are
+//! marked with it. A container whose other records are lost is recognized by the mark, and containers of other agents
+//! are never taken for ours. On a kernel without such marks no container is found by them.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::XattrFlags;
 
 const FILE: &str = "cgroups_mark";
-/// Nobody without rights over the whole machine can write it.
+/// Writable only with rights over the whole machine.
 const ATTRIBUTE: &str = "trusted.tepui.agent";
 /// Of a name: a UUID in text.
 const BYTES: usize = 36;

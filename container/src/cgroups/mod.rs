@@ -42,7 +42,7 @@ pub(crate) enum Controller {
     Pids,
     Devices,
     Blkio,
-    /// Knows which processes belong to a container, and ends them: `freezer` on v1, every cgroup on v2.
+    /// Membership of processes in a container, by which it is killed: `freezer` on v1, every cgroup on v2.
     Core,
 }
 
@@ -72,7 +72,7 @@ impl Controller {
         }
     }
 
-    /// The kernel's name for it on v2; none for what every cgroup has there, or nobody has.
+    /// The kernel's name on v2; none if every cgroup has it there, or none has.
     pub fn v2_name(self) -> Option<&'static str> {
         match self {
             Controller::Cpu => Some("cpu"),

@@ -1,8 +1,9 @@
-//! What the counters of memory cgroups say about OOM kills, and the OOM scores of processes.
+//! OOM kills by the counters of memory cgroups, and the OOM scores of processes.
 //!
-//! A counter is never late: it is raised before the victim dies, so it is right once the exit was reaped. At the limit of
-//! the container, or of one around it: the limit was exceeded. Killed for the whole machine while above its request: the
-//! request was. Every OOM kill ends its container (`oom_watch`), so that a count above zero is never an old story.
+//! A counter is incremented before the victim dies, so it is current once the exit was reaped. At the limit of the
+//! container or of one around it: the limit was exceeded. Killed for the whole machine while above its request: the
+//! request was exceeded. Every OOM kill terminates its container (`oom_watch`), so a count above zero is never from
+//! an earlier run.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,16 +21,16 @@ const BYTES_PER_MB: u64 = 1024 * 1024;
 /// The kernel takes memory for a cgroup in batches, so one at its limit may have used a little less.
 const BATCH_BYTES: u64 = BYTES_PER_MB;
 
-/// What is guaranteed to live goes last, what asked for nothing first; in between there is room for neither.
+/// Guaranteed containers last, those without a request first; the scores in between are for the others.
 const SCORE_MIN: i64 = 3;
 const SCORE_MAX: i64 = 999;
 const SCORE_OF_NO_REQUEST: i32 = 1000;
 
-/// Who forks faster than this is scored in part.
+/// A container that forks faster than this is scored in part.
 const SCORE_ROUNDS_MAX: usize = 16;
 
-/// How readily a process goes that may use more memory than the `request` its container made: the smaller the request,
-/// the sooner, so that of two who use the same the one further over its request goes first.
+/// Score of a process that may exceed the memory `request` of its container: the smaller the request, the higher the
+/// score, so that of two with the same usage the one further above its request is killed first.
 pub(crate) fn score_adj(request_bytes: u64, capacity_bytes: u64) -> i32 {
     if request_bytes == 0 {
         return SCORE_OF_NO_REQUEST;
@@ -39,14 +40,14 @@ pub(crate) fn score_adj(request_bytes: u64, capacity_bytes: u64) -> i32 {
     i32::try_from(score.clamp(SCORE_MIN, SCORE_MAX)).unwrap_or(0)
 }
 
-/// What processes have whom nobody scored: they inherit it from us.
+/// Score of processes without a score of their own: inherited from this process.
 pub(crate) fn own_score() -> i32 {
     let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }
 
-/// Gives every process in the cgroup and below it this score. Who is started meanwhile may have inherited the score of
-/// before: only when nobody is new, all have it.
+/// Gives every process in the cgroup and below it this score. A process that is started meanwhile may have inherited
+/// the former score: all have the new one only when a pass finds no new process.
 pub(crate) fn score_all(cgroup: &Path, score: i32) {
     let mut scored = BTreeSet::new();
     for _ in 0..SCORE_ROUNDS_MAX {
@@ -61,7 +62,7 @@ pub(crate) fn score_all(cgroup: &Path, score: i32) {
     }
 }
 
-/// What the files of one memory cgroup say.
+/// Contents of the files of one memory cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// OOM kills of processes in this very cgroup.
@@ -118,9 +119,9 @@ impl Counters {
     }
 }
 
-/// The counters of a container's memory cgroup and of those of the `around` containers it is nested in, its own first.
-/// What is beyond these is the machine: also the cgroup of all containers, which somebody else may have limited.
-/// `processes` is the cgroup whose processes are in question.
+/// The counters of a container's memory cgroup and of those of the `around` containers it is nested in, its own
+/// first. Everything above them counts as the machine, also the cgroup of all containers, which an operator may have
+/// limited. `processes` is the cgroup of the processes in question.
 pub(crate) fn read_all(place: &Place, processes: &Path, around: usize) -> Vec<Counters> {
     let own = Counters::read(place.version, &place.cgroup, processes);
     // Between a container and those nested in it there is one more cgroup, which limits nothing.
@@ -133,7 +134,7 @@ pub(crate) fn has_request(cgroups: &Cgroups) -> bool {
     request_and_limit(cgroups).is_some_and(|(request, _)| request > 0)
 }
 
-/// What a container asked for, if it may use more and its processes were made to go first for that.
+/// The request of a container that may exceed it and whose processes are killed first for that.
 pub(crate) fn bursting_request(cgroups: &Cgroups) -> Option<u64> {
     let (request, limit) = request_and_limit(cgroups)?;
     let place = cgroups.own(Controller::Memory)?;
@@ -203,7 +204,7 @@ impl fmt::Display for Counters {
     }
 }
 
-/// So much memory, as a resource whose limit was hit.
+/// The amount of memory, as a resource whose limit was reached.
 pub(crate) fn used(bytes: u64) -> pb::Resource {
     pb::Resource {
         name: String::from("mem"),
@@ -284,7 +285,7 @@ mod tests {
         check(&[], expect![""]);
     }
 
-    /// On v2 the kill of a nested process counts for the container whose limit was reached, and for no other one.
+    /// On v2 the kill of a nested process counts only for the container whose limit was reached.
     #[test]
     fn nested_oom_kill_counts_only_for_the_exceeded_limit() {
         let below = |stopped| Counters { kills_below: 1, ..own(0, stopped, 128) };

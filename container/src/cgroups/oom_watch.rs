@@ -1,10 +1,10 @@
-//! OOM kills in a running container, as the kernel notifies them: each of them ends the container.
+//! OOM kills in a running container, as the kernel notifies them: each of them terminates the container.
 //!
-//! On v1 an eventfd on `memory.oom_control` is signalled before the kill, for the cgroup at its limit and then for all
-//! below it. So a container is at its own limit if its cgroup was signalled more often than the one around it. On v2
-//! `memory.events` changes with every kill, and counters tell whose limit it was. v1 does not notify kills for the whole
-//! machine: the machine's count of OOM kills is sampled, and if it rose the counters are read.
-//! One per container, in its task. Never here: what is destroyed, and how.
+//! On v1 an eventfd on `memory.oom_control` is signalled before the kill, for the cgroup at its limit and then for
+//! all below it. So a container is at its own limit if its cgroup was signalled more often than the one around it. On
+//! v2 `memory.events` changes with every kill, and counters identify the limit. v1 does not notify kills for the
+//! whole machine: the machine's count of OOM kills is sampled, and if it rose the counters are read. One per
+//! container, in its task. Absent: destruction of containers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -123,7 +123,7 @@ impl OomWatch {
         let own = all.first_mut()?;
         match is_at_limit {
             Some(true) => return Some(oom::limit_exceeded(own)),
-            // It may have been at its limit for its caches, which kills nobody.
+            // It may have been at its limit for its caches, without a kill.
             Some(false) if self.has_begun => own.stopped = false,
             Some(false) | None => (),
         }
@@ -241,10 +241,10 @@ fn changes(cgroup: &Path) -> io::Result<AsyncFd<OwnedFd>> {
     event::exceptional(file)
 }
 
-/// The kernel tells of changes since the last time somebody read the file.
+/// The kernel notifies changes since the last read of the file.
 fn read(file: &OwnedFd) {
     let mut text = [0; 512];
-    rustix::io::pread(file, &mut text, 0).ok(); // The cgroup is gone: nothing more will be told.
+    rustix::io::pread(file, &mut text, 0).ok(); // The cgroup is removed: no further notifications.
 }
 
 /// The machine's count of OOM kills, sampled for all containers of the agent.

@@ -35,23 +35,22 @@ impl Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cgroups {
     pub places: Vec<Place>,
-    /// How readily its processes go for want of memory while they use no more than they asked for. Set for those that may
-    /// use more.
+    /// OOM score of its processes below their memory request. Set for containers that may exceed it.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
-    /// Its processes are those of tasks, which go first while they use more memory than they asked for.
+    /// Its processes are those of tasks, which are killed first above their memory request.
     #[serde(default)]
     pub holds_tasks: bool,
 }
 
 impl Cgroups {
-    /// Those of a process that somebody else put there; none if it has ended.
+    /// The cgroups of a process that was placed by another program; none if it has exited.
     pub fn of_live(pid: i32) -> Cgroups {
         let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         Cgroups::of_process(&Hierarchies::detect().unwrap_or_default(), &text)
     }
 
-    /// The same from its file in /proc. The root of a hierarchy is everybody's, not the process's.
+    /// The same from its file in /proc. The root of a hierarchy is not the process's own.
     pub fn of_process(hierarchies: &Hierarchies, text: &str) -> Cgroups {
         let place = |hierarchy: &Hierarchy| {
             let is_its = |names: &str| match hierarchy.version {
@@ -71,7 +70,7 @@ impl Cgroups {
         Cgroups { places: hierarchies.iter().filter_map(place).collect(), ..Cgroups::default() }
     }
 
-    /// The one the container's processes are ended by.
+    /// The cgroup by which the container's processes are killed.
     pub fn core(&self) -> Option<&Place> {
         self.places.iter().find(|place| place.own && place.controllers.contains(&Controller::Core))
     }

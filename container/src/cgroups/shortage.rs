@@ -1,8 +1,8 @@
-//! How often a container was short of memory: the events of a v1 cgroup, by how bad it was.
+//! Memory shortages of a container: the events of a v1 cgroup, by severity.
 //!
-//! The kernel counts them in descriptors that the supervisor keeps open and nobody ever reads; who wants to know looks at
-//! what the kernel shows of these. So nobody is woken by a shortage, counts outlive the agent, and the agent holds no
-//! descriptor for them. Never on v2, which has no such events.
+//! The kernel counts them in descriptors that the supervisor keeps open and never reads; they are visible in /proc.
+//! So a shortage wakes no process, counts outlive the agent, and the agent holds no descriptor for them. Not used on
+//! v2, which has no such events.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -37,14 +37,14 @@ pub(crate) fn count(cgroup: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What was counted for a supervisor's container; `None` if nobody counts.
+/// The counts of a supervisor's container; `None` if it does not count.
 pub(crate) fn read(supervisor: Process) -> Option<Shortages> {
     let level = |offset: RawFd| {
         let path = format!("/proc/{}/fdinfo/{}", supervisor.pid, FIRST_DESCRIPTOR + offset);
         counted(&read_kernel_file(Path::new(&path))?)
     };
     let found = Shortages { low: level(0)?, medium: level(1)?, critical: level(2)? };
-    // Looked at afterwards: somebody else may have the pid by now.
+    // Checked after reading: the pid may have been reused.
     supervisor.is_alive().then_some(found)
 }
 

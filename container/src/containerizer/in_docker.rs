@@ -1,4 +1,4 @@
-//! The part of a container's life that is a Docker engine's: who takes it, what is written down of it, its changes, its end.
+//! The part of a container's life in a Docker engine: launch, checkpoint, updates, termination.
 
 use std::pin::Pin;
 
@@ -41,7 +41,7 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
     }
 }
 
-/// As whom a container runs whose framework may not use root; others have the user of their image.
+/// The container's user if its framework may not use root; else the user of the image applies.
 fn user_inside(context: &Context, spec: &LaunchSpec) -> Result<Option<(u32, u32)>, ContainerFault> {
     if !spec.no_root {
         return Ok(None);
@@ -89,7 +89,7 @@ pub(super) fn find_process(context: &Context, id: &ContainerId) -> Option<Search
     kept.process.is_none().then(|| Box::pin(async move { docker.process(&id).await }) as Search)
 }
 
-/// Writes the process down, for those who measure.
+/// Checkpoints the process, for measurements.
 pub(super) fn keep_process(context: &Context, id: &ContainerId, process: Process) {
     let dir = context.runtime.container(id);
     let kept = dir.docker().unwrap_or_default();

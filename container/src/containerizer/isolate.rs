@@ -15,7 +15,7 @@ use crate::launcher::InitSpec;
 use crate::plan::Plan;
 use crate::runtime_dir::Mounted;
 
-/// Makes what the container is to be kept in, and tells the supervisor.
+/// Creates the container's environment and sends it to the supervisor.
 pub(super) async fn isolate(
     context: &Context,
     spec: &LaunchSpec,

@@ -79,7 +79,7 @@ async fn found(search: &mut Option<Search>) -> Process {
     }
 }
 
-/// Whose OOM kills are watched; `None` if nothing limits the container's memory, or nothing is known of it yet.
+/// The cgroups whose OOM kills are watched; `None` if the container's memory is unlimited, or unknown so far.
 fn subject(context: &Context, id: &ContainerId) -> Option<Subject> {
     let dir = context.runtime.container(id);
     if dir.docker().is_none() {

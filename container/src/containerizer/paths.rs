@@ -1,7 +1,7 @@
-//! Directories outside of any container's life: old sandboxes to remove, persistent volumes to make and to destroy.
+//! Directories outside of any container's life: old sandboxes to remove, persistent volumes to create and to destroy.
 //!
-//! Operations on one path are done in order, different paths side by side. Each ends with one PathDone.
-//! Never here: which path, and when; the agent knows that.
+//! Operations on one path are done in order, different paths concurrently. Each ends with one PathDone. Absent: the
+//! choice of paths, which the agent makes.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -26,13 +26,13 @@ const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"
 pub(super) struct Provisioned {
     /// The container's own root file system; unset: the host's.
     pub rootfs: Option<PathBuf>,
-    /// Who the image says runs in it, if nobody says otherwise.
+    /// The user named by the image, unless another is requested.
     pub user: Option<Identity>,
     /// Volumes, by their place among those of the container.
     pub ready: BTreeMap<usize, PathBuf>,
     /// Those of them that drivers mounted.
     of_drivers: Vec<PathBuf>,
-    /// What the image says about running it, if that counts.
+    /// The run configuration of the image, if it applies.
     runtime: Runtime,
     overlays: Vec<Overlay>,
 }
@@ -81,7 +81,7 @@ fn images_of(spec: &LaunchSpec) -> Vec<(Option<usize>, &pb::Image)> {
 }
 
 impl Provisioned {
-    /// The launch with what the image says about it; an executor outside of its task's image has nothing of that.
+    /// The launch with the run configuration of the image; an executor outside of its task's image has none.
     pub fn complete<'a>(&self, spec: &'a LaunchSpec) -> Result<Cow<'a, LaunchSpec>, ContainerFault> {
         if self.rootfs.is_none() || spec.task.is_some() {
             return Ok(Cow::Borrowed(spec));
@@ -182,11 +182,11 @@ pub(super) async fn remove(context: &Arc<Context>, id: &ContainerId) {
     }
 }
 
-/// Removes what former agents made for containers that nobody knows any more.
+/// Removes leftovers of former agents for unknown containers.
 pub(super) async fn remove_forgotten(context: &Arc<Context>, known: BTreeSet<ContainerId>) {
     if let Some(volumes) = context.volumes.clone() {
         let known = known.clone();
-        // A driver may take its time; who waits for the containers does not wait for it.
+        // A driver may be slow; recovery does not wait for it.
         tokio::spawn(async move { volumes.release_forgotten(&known).await });
     }
     let work_dir = context.options.work_dir.clone();

@@ -1,6 +1,6 @@
-//! Recovery: which containers of a former agent still live, how the others ended, and who belongs to nobody.
+//! Recovery: which containers of a former agent are alive, how the others terminated, and which are orphans.
 //!
-//! A process is taken for a container's only if pid, start time and boot agree with what its supervisor wrote. A
+//! A process belongs to a container only if pid, start time and boot agree with what its supervisor wrote. A
 //! container without that claim is claimed here, so that a supervisor that was just being started cannot begin.
 
 use std::collections::BTreeSet;
@@ -93,7 +93,7 @@ fn try_inspect(runtime: &RuntimeDir, id: &ContainerId) -> io::Result<State> {
         (Claim::Supervisor(process), _) if process.is_alive() => State::Alive(process),
         // The supervisor was killed: what it left behind is still to be ended.
         (Claim::Supervisor(process), None) => State::Alive(process),
-        // It ended by itself, but nobody looked at its cgroups yet.
+        // It terminated by itself; its cgroups were not checked yet.
         (Claim::Supervisor(process), Some(_)) if has_cgroups(&dir) => State::Alive(process),
         // Nor at what a Docker engine may have of it.
         (Claim::Supervisor(process), Some(_)) if dir.docker().is_some() => State::Alive(process),
@@ -124,7 +124,7 @@ fn keep_parents_of_living(runtime: &RuntimeDir, known: &mut [FoundContainer]) {
     }
 }
 
-/// Ends the processes of containers that nobody asked for, children first, and forgets them.
+/// Kills the processes of orphaned containers, children first, and removes their records.
 pub(super) fn destroy_orphans(context: &Arc<Context>, orphans: Vec<ContainerId>) {
     let all: BTreeSet<ContainerId> = orphans.iter().cloned().collect();
     let tops = orphans.into_iter().filter(|id| !ancestors(id).any(|above| all.contains(above)));
@@ -165,7 +165,7 @@ async fn destroy_family(context: Arc<Context>, top: ContainerId, family: Vec<Con
     }
 }
 
-/// Ends whoever is in the cgroups of a container that is over, and removes them.
+/// Kills the processes in the cgroups of a terminated container, and removes the cgroups.
 pub(super) async fn remove_cgroups(context: Arc<Context>, id: ContainerId) {
     let cgroups = context.runtime.container(&id).cgroups();
     destroy::kill(&cgroups).await;

@@ -1,6 +1,7 @@
-//! Sessions: containers by which somebody looks into another one.
+//! Sessions: containers launched inside another one to inspect it.
 //!
-//! They begin where the other one began, with its environment, which is never on a disk: it is read from the process.
+//! They start in the other one's directory and with its environment, which is never on a disk: it is read from the
+//! process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +19,7 @@ use crate::host::process::{self, Process};
 use crate::launcher::{InitSpec, tree};
 use crate::runtime_dir::{Claim, RuntimeDir};
 
-/// How often, and how long apart, a process is looked at that replaces its program.
+/// Number and interval of checks on a process that is replacing its program.
 const EXEC_LOOKS_MAX: u32 = 1000;
 const EXEC_PAUSE: Duration = Duration::from_millis(1);
 
@@ -35,16 +36,16 @@ pub(super) async fn join(
     init.directory = Some(directory.ok_or(SessionFault::SandboxOutside)?.to_owned());
     let runtime = context.runtime.clone();
     let read = blocking(move || environment(&runtime, &parent)).await?;
-    // A parent that is just ending, or has taken other rights than we have, cannot be asked.
+    // A parent that is terminating, or has other rights than ours, cannot be read.
     let mut environment = read.unwrap_or_default();
     environment.append(&mut init.environment);
     init.environment = environment;
     Ok(())
 }
 
-/// Kills everything below a supervisor, which then can say how it ended.
+/// Kills all processes below a supervisor, which then reports the exit.
 pub(super) async fn kill_below(supervisor: Process) {
-    // What it does not reach is ended by what comes next.
+    // The remaining processes are killed by the next step.
     if let Err(fault @ Interrupted::Panicked(_)) = blocking(move || tree::kill_below(supervisor)).await {
         tracing::error!(pid = supervisor.pid, %fault, "cannot kill below a supervisor");
     }

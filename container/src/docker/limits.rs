@@ -9,11 +9,11 @@ use tepui_types::{COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, LaunchSpec};
 use crate::cgroups::{Demand, Limit, Policy, cpu_quota_us, cpu_shares, oom};
 use crate::launcher::linux::memory_bytes;
 
-/// The engine has no word for taking a limit of memory away; nobody reaches this one.
+/// The engine cannot remove a memory limit; this one is never reached.
 const ENDLESS_BYTES: i64 = 1 << 62;
 
-/// What a container asks for. `of_task`: the executor's own share is not for the engine's container, but for the process
-/// beside it.
+/// Requests and limits of a container. `of_task`: the executor's own share is not for the engine's container, but for
+/// the process next to it.
 pub(super) fn demand(resources: &[pb::Resource], limits: &BTreeMap<String, f64>, of_task: bool) -> Demand {
     if !of_task {
         return Demand::new(resources, limits);
@@ -38,8 +38,8 @@ fn thousandths(amount: f64) -> f64 {
     (amount * 1000.0).round() / 1000.0
 }
 
-/// For `HostConfig` of a container that is made. `of_task`: it goes first if memory runs out and it may use more than it
-/// asked for.
+/// For `HostConfig` of a new container. `of_task`: it is killed first on a machine out of memory if it may exceed its
+/// request.
 pub(super) fn fresh(demand: &Demand, policy: &Policy, of_task: bool) -> Value {
     let mut config = json!({"CpuShares": cpu_shares(demand, policy), "MemoryReservation": demand.mem_bytes});
     if let Some(Limit::Finite(quota)) = cpu_quota_us(demand, policy) {

@@ -1,10 +1,10 @@
 //! The Docker containerizer: containers of type DOCKER, run by a Docker engine.
 //!
 //! A container here is two: a process of ours on the host, under the supervisor that every container has, and the
-//! engine's container `mesos-<id>`, which that process starts, listens to and waits for. For a command task the process is
-//! the docker executor, otherwise `run`. So restarts of the agent, exit statuses and sandboxes are as everywhere; what is
-//! added is to make the document the engine wants (`plan`), to bring the image, and to end what the process leaves behind.
-//! Never here: tasks, and the engine's containers of anybody else.
+//! engine's container `mesos-<id>`, which that process starts, attaches to and waits for. For a command task the
+//! process is the Docker executor, otherwise `run`. So restarts of the agent, exit statuses and sandboxes are as
+//! everywhere; added are the document for the engine (`plan`), the pull of the image, and the removal of leftovers.
+//! Absent: tasks, and other containers of the engine.
 
 mod limits;
 mod login;
@@ -32,28 +32,28 @@ use crate::pulls::Pulls;
 
 /// Every name of a container of ours begins so, as in v1.
 const NAME_PREFIX: &str = "mesos-";
-/// Says whose containers they are: several agents may share an engine.
+/// Label with the owner of a container: several agents may share an engine.
 const WORK_DIR_LABEL: &str = "tepui.work_dir";
 /// Distinguishes the containers of this start of the agent from those of a former one. The engine's creation time, in whole
 /// seconds, cannot: an agent may be killed and restarted within one.
 const AGENT_START_LABEL: &str = "tepui.agent_start";
 
-/// The process may just have asked for a container when it was killed; so often and so far apart we look for it.
+/// The process may have created a container just before it was killed; number and interval of the checks for it.
 const LATE_LOOKS: u32 = 3;
 const LATE_LOOK_AFTER: Duration = Duration::from_secs(2);
 
-/// The engine is asked so often whether a container runs, as in v1.
+/// Interval of checks whether a container runs, as in v1.
 const PROCESS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What an operator chose about Docker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DockerOptions {
     pub socket: PathBuf,
-    /// How long an ended container is kept, for those who want to look at it.
+    /// Time for which a terminated container is kept for inspection.
     pub remove_delay: Duration,
-    /// How long a container has between being asked to end and being ended.
+    /// Grace period of a container.
     pub stop_timeout: Duration,
-    /// End containers of ours that nobody knows.
+    /// Kill orphaned containers of ours.
     pub kill_orphans: bool,
     /// For registries, unless a container brings its own.
     pub logins: Logins,
@@ -81,7 +81,7 @@ pub(crate) struct Docker {
     pulls: Pulls,
 }
 
-/// What an engine's containers need to know of the agent.
+/// Parameters of the agent for an engine's containers.
 #[derive(Clone, Debug)]
 pub(crate) struct DockerSite {
     pub policy: Policy,
@@ -101,7 +101,7 @@ pub(crate) fn is_docker(spec: &LaunchSpec) -> bool {
 }
 
 impl Docker {
-    /// Somebody must listen at the socket.
+    /// The socket must accept connections.
     pub fn open(options: DockerOptions, site: DockerSite) -> Result<Docker, String> {
         std::os::unix::net::UnixStream::connect(&options.socket).map_err(|err| {
             format!("the Docker engine does not answer at {}: {err}", options.socket.display())
@@ -109,9 +109,9 @@ impl Docker {
         Ok(Docker { engine: Engine::at(&options.socket), options, site, pulls: Pulls::default() })
     }
 
-    /// What is started on the host for a container. What cannot be had is refused here, by the name of its field.
-    /// `user`: as whom it must run, with no way to become another. `end`: where the process tells why a container terminated,
-    /// unless it is an executor, which tells the framework.
+    /// The process on the host for a container. An unsupported field is rejected by its name. `user`: the user it
+    /// runs as, without a way to become another. `end`: file for the reason of the termination, unless the process is
+    /// an executor, which reports to the framework.
     pub fn on_host(
         &self,
         spec: &LaunchSpec,
@@ -219,8 +219,8 @@ impl Docker {
         }
     }
 
-    /// Ends what is left of a container whose process has ended; its rest is removed later. Who ended in order asked the
-    /// engine for nothing that is still to come; who was killed may have.
+    /// Kills what is left of a container whose process has exited; the container is removed later. A process that
+    /// exited in order has no requests pending at the engine; a killed one may have.
     pub async fn end(&self, id: &ContainerId, in_order: bool) {
         let name = name(id);
         if let Err(fault) = self.engine.stop(&name, self.options.stop_timeout).await {
@@ -263,7 +263,7 @@ impl Docker {
         }
     }
 
-    /// Removes a container whose process was just killed, which may have asked for it only then.
+    /// Removes a container whose process was just killed and may have created it immediately before.
     pub async fn remove_for_good(&self, name: &str) {
         self.remove(name).await;
         for _ in 0..LATE_LOOKS {
@@ -291,7 +291,7 @@ fn has_room(place: &Place, demand: &Demand) -> bool {
     }
 }
 
-/// What the end of a container for want of memory means.
+/// The termination for an OOM kill.
 pub(crate) fn termination(why: OutOfMemory) -> Termination {
     let reason = match why.whose {
         OomCause::Own => Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY),

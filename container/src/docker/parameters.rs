@@ -1,7 +1,7 @@
-//! `DockerInfo.parameters`: options of `docker run` by their long names, and where the Engine API has them.
+//! `DockerInfo.parameters`: options of `docker run` by their long names, and their fields in the Engine API.
 //!
-//! What is not in the table is refused by its name: to leave an option out silently would run another container than the
-//! one that was asked for.
+//! An option that is not in the table is rejected by its name: ignoring one silently would run a container other than
+//! the requested one.
 
 use serde_json::{Map, Value, json};
 use tepui_proto::mesos::v1 as pb;
@@ -113,7 +113,7 @@ const TABLE: &[(&str, Kind, &str)] = &[
 /// Where options about the container's place in its network wait until that is known.
 const ENDPOINT: [&str; 3] = ["IPv4Address", "IPv6Address", "Aliases"];
 
-/// Puts the options into a document, over what it says so far.
+/// Merges the options into a document.
 pub(super) fn add(parameters: &[pb::Parameter], document: &mut Value) -> Result<(), String> {
     for (index, parameter) in parameters.iter().enumerate() {
         let (key, value) = (parameter.key.as_str(), parameter.value.as_str());

@@ -1,6 +1,6 @@
-//! From what a framework asked for to the document of which the engine makes a container. Pure.
+//! From a framework's request to the engine's document for a container. Pure.
 //!
-//! The command and environment of a command task are left to its executor, which knows the task.
+//! The command and environment of a command task are left to its executor, which has the task.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(super) fn document(
     Ok(document)
 }
 
-/// Of a command task only what its executor does not know.
+/// Of a command task only the part that its executor does not have.
 fn environment(spec: &LaunchSpec, name: &str, sandbox: &Path) -> Vec<String> {
     let mut all = if spec.of_task { BTreeMap::new() } else { spec.environment.clone() };
     all.insert(String::from("MESOS_SANDBOX"), sandbox.display().to_string());

@@ -1,7 +1,7 @@
-//! The process that stands for a container which is not a command task's: it passes on output and signals, and ends as
+//! The process that represents a container other than a command task's: it passes on output and signals, and exits as
 //! the container does.
 //!
-//! Started by a supervisor in our own program. Never here: what the container is, which it is told.
+//! Started by a supervisor from our own program; the container is a parameter.
 
 use std::io;
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ async fn run(setup: &Setup) -> io::Result<i64> {
     }
 }
 
-/// An exit code is all that is heard of this process; what it does not tell is left for the agent to read.
+/// The supervisor sees the exit code of this process only; further details are in a file for the agent.
 fn write_outcome(setup: &Setup, why: Option<OutOfMemory>) -> io::Result<()> {
     match (&setup.end, why) {
         (Some(file), Some(why)) => std::fs::write(file, serde_json::to_vec(&why)?),

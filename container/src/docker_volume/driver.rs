@@ -1,7 +1,7 @@
-//! A volume driver: Docker's plugin protocol, spoken to the driver's own socket.
+//! A volume driver: Docker's plugin protocol over the driver's own socket.
 //!
-//! A driver is found by its name: `<name>.sock`, `<name>.spec` or `<name>.json` in the directories of plugins. Every call
-//! is one request of its own with a time limit; whatever the driver says went wrong is passed on in its own words.
+//! A driver is found by its name: `<name>.sock`, `<name>.spec` or `<name>.json` in the directories of plugins. Every
+//! call is one request with a time limit; the driver's error message is passed on unchanged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 const SPEC_BYTES_MAX: u64 = 1 << 16;
 const KIND: &str = "VolumeDriver";
 
-/// Why a driver did not do what it was asked to.
+/// Failures of calls to a driver.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DriverFault {
     #[error("{0}")]
@@ -100,7 +100,7 @@ struct Spec {
 }
 
 impl Driver {
-    /// Looks for the driver and asks whether it is one.
+    /// Finds the driver and verifies its type.
     pub async fn find(name: &str, dirs: &[PathBuf], timeout: Duration) -> Result<Driver, DriverFault> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if !name.chars().all(is_word) || name.starts_with('.') || name.is_empty() {
@@ -122,8 +122,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Where its volumes are. Nothing depends on it here: a volume is mounted where its container is, and the driver knows
-    /// whether it is the same one elsewhere. Drivers of old do not know the call, and have volumes of one machine.
+    /// The scope of its volumes. Informational: a volume is mounted where its container is, and the driver decides
+    /// whether it is the same volume elsewhere. Old drivers do not support the call and have volumes of one machine.
     async fn scope(&self, timeout: Duration) -> Result<Scope, DriverFault> {
         match self.call_driver("VolumeDriver.Capabilities", &Call::default(), timeout).await {
             Ok(answer) => Ok(Scope::parse(&answer.capabilities.scope)),
@@ -132,7 +132,7 @@ impl Driver {
         }
     }
 
-    /// Makes a volume. One that is there already is no fault: then the driver knows its path.
+    /// Creates a volume. An existing one is a success: the driver has its path.
     pub async fn create(
         &self,
         name: &str,
@@ -150,7 +150,7 @@ impl Driver {
         }
     }
 
-    /// Mounts a volume for `id` and says where.
+    /// Mounts a volume for `id`; returns its path.
     pub async fn mount(&self, name: &str, id: &str, timeout: Duration) -> Result<PathBuf, DriverFault> {
         let call = Call { name, id, ..Default::default() };
         let answer = self.call_driver("VolumeDriver.Mount", &call, timeout).await?;
@@ -219,7 +219,7 @@ async fn post(
     let told = |err: hyper::Error| err.to_string();
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(told)?;
-    // Ends with the request; what it fails by, the request says.
+    // Ends with the request, which reports any error.
     tokio::spawn(connection);
     let body = serde_json::to_vec(with).map_err(|err| err.to_string())?;
     let request = Request::post(format!("/{call}"))
@@ -234,7 +234,7 @@ async fn post(
     Ok((is_done, body.map_err(|err| format!("its answer broke off: {err}"))?.to_bytes()))
 }
 
-/// Where a directory says that a driver listens.
+/// The address of a driver by its file in a directory.
 fn in_dir(dir: &Path, name: &str) -> Option<Result<Address, String>> {
     for socket in [dir.join(format!("{name}.sock")), dir.join(name).join(format!("{name}.sock"))] {
         if socket.exists() {

@@ -1,9 +1,10 @@
-//! docker/volume: volumes that drivers make and mount, counted across containers and kept across restarts of the agent.
+//! docker/volume: volumes created and mounted by drivers, counted across containers and kept across restarts of the
+//! agent.
 //!
-//! `<checkpoint_dir>/containers/<id>/volumes` says which volumes a container uses; it is written before a driver is asked
-//! for anything, and goes when nothing is left to be undone. A volume is mounted for the first container that uses it and
-//! unmounted after the last. One that cannot be unmounted stays in the books and is tried again at the next start.
-//! Never here: mounts of containers.
+//! `<checkpoint_dir>/containers/<id>/volumes` lists the volumes of a container; it is written before the first call
+//! to a driver, and removed when nothing is left to undo. A volume is mounted for the first container that uses it
+//! and unmounted after the last. One that cannot be unmounted stays recorded and is retried at the next start.
+//! Absent: mounts of containers.
 
 mod driver;
 
@@ -23,7 +24,7 @@ use crate::host::beneath;
 use crate::runtime_dir;
 
 const VOLUMES: &str = "volumes";
-/// Who has a volume mounted, for drivers: this machine, for all its containers.
+/// The ID of the mount for drivers: this machine, for all its containers.
 const MOUNTED_BY: &str = "tepui";
 
 /// What an operator chose about volumes of drivers.
@@ -83,15 +84,15 @@ struct Checkpoint {
 struct MountedVolume {
     #[serde(flatten)]
     volume: Volume,
-    /// Written when all volumes of the container are mounted; until then nobody knows.
+    /// Written when all volumes of the container are mounted; unknown until then.
     mountpoint: Option<PathBuf>,
 }
 
-/// Who uses a volume; the lock around it is the turn to ask its driver.
+/// The users of a volume; the lock around it serializes calls to its driver.
 #[derive(Debug, Default)]
 struct Use {
     containers: BTreeSet<ContainerId>,
-    /// Unset: it is not mounted, or a former agent died before it could say so.
+    /// Unset: not mounted, or a former agent died before it wrote the path.
     mountpoint: Option<PathBuf>,
 }
 
@@ -192,7 +193,7 @@ impl DockerVolumes {
         }
     }
 
-    /// Gives volumes to a container's user, if the operator wants that.
+    /// Changes the owner of volumes to the container's user, if configured.
     pub fn give(&self, paths: &[PathBuf], (uid, gid): (u32, u32)) -> Result<(), String> {
         for path in paths.iter().filter(|_| self.options.chown) {
             std::os::unix::fs::chown(path, Some(uid), Some(gid))
@@ -216,7 +217,7 @@ impl DockerVolumes {
                 driver.create(&volume.name, options, timeout).await?;
                 let mounted = driver.mount(&volume.name, MOUNTED_BY, timeout).await;
                 if let (Err(DriverFault::Late { .. }), true) = (&mounted, used.containers.is_empty()) {
-                    // It may come to it yet; nobody waits for that.
+                    // The driver may still complete it; no caller waits for that.
                     let (name, timeout) = (volume.name.clone(), self.options.unmount_timeout);
                     tokio::spawn(async move { driver.unmount(&name, MOUNTED_BY, timeout).await });
                 }
@@ -249,7 +250,7 @@ impl DockerVolumes {
 
     fn turn(&self, volume: &Volume) -> Arc<Turn<Use>> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
-        // What nobody uses and nobody asks about is forgotten.
+        // Removes the record of a volume without users and without pending calls.
         uses.retain(|_, one| {
             Arc::strong_count(one) > 1 || one.try_lock().is_ok_and(|one| !one.containers.is_empty())
         });

@@ -1,5 +1,5 @@
-//! How much the files of a command may take in its sandbox, once they are unpacked. Used in the helper, whose current directory
-//! is the sandbox.
+//! Limit of the unpacked size of a command's files in its sandbox. Used in the helper, whose current directory is the
+//! sandbox.
 
 use std::io;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Budget {
         }
     }
 
-    /// Has the kernel end whoever writes a single file that is larger, this process and its tools.
+    /// The kernel kills this process or a tool of it when it writes a single file that is larger.
     pub fn limit_files(self) -> io::Result<()> {
         let limit = Some(self.bytes_max);
         Ok(setrlimit(Resource::Fsize, Rlimit { current: limit, maximum: limit })?)

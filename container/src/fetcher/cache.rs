@@ -1,7 +1,7 @@
 //! The cache: files fetched before, each once for each user, the least recently used dropped first.
 //!
-//! Whoever asks for a file that is just being downloaded waits for that download; it goes on for as long as anybody
-//! waits. A file in use is never dropped. The lock is never held while waiting.
+//! Concurrent requests for a file share one download, which continues as long as a request waits for it. A file in
+//! use is never dropped. The lock is never held while waiting.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -17,13 +17,13 @@ use super::job::Outcome;
 /// A longer name keeps its first and last so many characters.
 const NAME_CHARS_MAX: usize = 20;
 
-/// Who files are kept apart for: user and group, or the agent's own.
+/// Files are separated by user and group, or are the agent's own.
 pub(super) type Owner = Option<(u32, u32)>;
 
 type Key = (Owner, String);
 type Answer = Result<Arc<CachedFile>, Refusal>;
 
-/// A cached file. It is deleted when the cache and everybody else has let go of it.
+/// A cached file. It is deleted when the cache and all users have dropped it.
 #[derive(Debug)]
 pub(super) struct CachedFile {
     path: PathBuf,
@@ -81,7 +81,7 @@ impl Cache {
             Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
             Ok(()) | Err(_) => (),
         }
-        // Each user's part is entered by that user, and listed by nobody.
+        // Each user's part can be entered by that user, and listed by none.
         DirBuilder::new().recursive(true).mode(0o711).create(&dir)?;
         Ok(Cache { dir, bytes_max, state: Mutex::default() })
     }
@@ -106,7 +106,7 @@ impl Cache {
                     path.map_err(|err| Refusal::Failed(format!("cannot use the fetcher's cache: {err}")));
                 let file = path.map(|path| Arc::new(CachedFile { path }));
                 let work = file.as_ref().ok().map(|file| download(file.path.clone(), self.bytes_max));
-                // Its failure is what all waiters hear.
+                // Its failure is the result of all waiting requests.
                 tokio::spawn(self.clone().fill(key, sender, file, work));
                 waiter
             }
@@ -156,7 +156,7 @@ impl Cache {
         Ok(dir.join(format!("c{number}-{}", shorten(name))))
     }
 
-    /// Downloads for everybody who waits, and stops when nobody does.
+    /// Downloads for all waiting requests, and stops when none is left.
     async fn fill<F: Future<Output = Outcome>>(
         self: Arc<Self>,
         key: Key,
@@ -196,7 +196,7 @@ impl Cache {
         sender.send_replace(Some(answer));
     }
 
-    /// Waits until nobody waits, and then lets no one begin to.
+    /// Waits until no request waits, and then accepts no new one.
     async fn abandoned(&self, key: &Key, sender: &watch::Sender<Option<Answer>>) {
         loop {
             sender.closed().await;
@@ -225,7 +225,7 @@ enum Looked {
 }
 
 impl State {
-    /// Keeps a file if room can be made for it; otherwise it lives only as long as those who asked use it.
+    /// Keeps a file if space can be made for it; otherwise it lives only as long as the current requests use it.
     fn admit(&mut self, key: Key, file: Arc<CachedFile>, bytes: u64, bytes_max: u64) {
         while self.bytes + bytes > bytes_max {
             if !self.evict() {
@@ -237,7 +237,7 @@ impl State {
         self.slots.insert(key, Slot::Ready { file, bytes, used: self.clock });
     }
 
-    /// Drops the least recently used file that nobody holds. False if there is none.
+    /// Drops the least recently used file that is not in use. False if there is none.
     fn evict(&mut self) -> bool {
         let unused = |slot: &Slot| match slot {
             Slot::Ready { file, used, .. } if Arc::strong_count(file) == 1 => Some(*used),
@@ -252,7 +252,7 @@ impl State {
     }
 }
 
-/// A name that says something and is no longer than it must be.
+/// A readable name of limited length.
 fn shorten(name: &str) -> String {
     let base: Vec<char> = name.rsplit('/').next().unwrap_or_default().chars().collect();
     if base.len() <= NAME_CHARS_MAX {
@@ -278,7 +278,7 @@ mod tests {
             Kit { cache: Arc::new(Cache::empty(dir.path(), bytes_max).expect("made")), _dir: dir }
         }
 
-        /// Asks for a file that has so many bytes; true if it had to be downloaded.
+        /// Requests a file of so many bytes; true if it had to be downloaded.
         async fn get(&self, uri: &str, bytes: u64) -> (Answer, bool) {
             let downloaded = Arc::new(Mutex::new(false));
             let seen = downloaded.clone();
@@ -378,7 +378,7 @@ mod tests {
         assert!(!kit.is_cached("a", 1).await);
     }
 
-    /// Polls once, after letting everybody else run.
+    /// Polls once, after letting other tasks run.
     async fn futures_poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
         tokio::select! {
             biased;

@@ -45,7 +45,7 @@ pub(super) async fn extract(kind: Kind, archive: &Path, name: &Path, budget: Bud
         Kind::Gzip => ("gunzip", Command::new("gunzip")),
     };
     match kind {
-        // Files belong to who unpacks them, whatever the archive says.
+        // Files belong to the user that unpacks them, not to the one in the archive.
         Kind::Tar => command.args(["-x", "-o", "-f"]).arg(archive).stdout(Stdio::null()),
         Kind::Zip => command.args(["-o", "-q"]).arg(archive).stdout(Stdio::null()),
         Kind::Gzip => {

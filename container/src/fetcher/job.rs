@@ -1,7 +1,7 @@
-//! The fetcher's helper: our own program, started again, as the user whose sandbox is filled.
+//! The fetcher's helper: our own program, started again as the user of the sandbox.
 //!
-//! Told what to do by one line on standard input, answers on standard output, and gives up when standard input closes,
-//! because then the agent that asked is gone.
+//! Reads its job from one line on standard input, answers on standard output, and exits when standard input closes,
+//! because then the agent has exited.
 
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ use crate::host::user::Identity;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// Who to become first.
+    /// The user to become first.
     pub identity: Option<Identity>,
     pub stall_timeout: Duration,
     pub work: Work,
@@ -75,7 +75,7 @@ pub(crate) fn work() -> io::Result<()> {
     }
     std::thread::spawn(|| {
         io::stdin().read_to_end(&mut Vec::new()).ok();
-        std::process::exit(1); // Nobody is left to be told.
+        std::process::exit(1); // No reader is left.
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(run(&job));

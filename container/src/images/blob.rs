@@ -26,7 +26,7 @@ pub(super) struct Blob {
     pub file: PathBuf,
     pub offset: u64,
     pub size: u64,
-    /// What it must be, if something says so.
+    /// The expected digest, if there is one.
     pub digest: Option<Digest>,
 }
 
@@ -62,8 +62,7 @@ impl Blob {
         Ok(bytes)
     }
 
-    /// Unpacks a layer into an empty directory. It must be what both digests say, the one it comes with and the one it
-    /// has without compression.
+    /// Unpacks a layer into an empty directory. It must match both digests: the compressed and the uncompressed one.
     pub fn unpack(&self, diff_id: &Digest, root: &Path, form: Form) -> Result<(), ImageFault> {
         let reader = Inflated::new(self.open()?)?;
         let contents = unpack(Hashed::new(reader), root, form)?;

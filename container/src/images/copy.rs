@@ -1,7 +1,7 @@
-//! Copies one layer over those below it: the backend for hosts that cannot lay trees on top of each other.
+//! Copies one layer over those below it: the backend for hosts without overlay file systems.
 //!
-//! What the layer says is gone is removed first. No link is followed, neither in the layer nor in what is there: an image
-//! may hold links to anywhere.
+//! Deletions of the layer are applied first. No link is followed, neither in the layer nor in the target: an image
+//! may contain links to anywhere.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 
-/// What a registry wants to know of us.
+/// Credentials for a registry.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Login {
     /// `name:secret` in base64.

@@ -41,7 +41,7 @@ impl Digest {
         &self.0
     }
 
-    /// Whether `bytes` are what the digest says.
+    /// Whether `bytes` match the digest.
     pub fn check(&self, what: &str, bytes: &[u8]) -> Result<(), DocumentFault> {
         self.compare(what, &Digest::of(bytes))
     }
@@ -92,7 +92,7 @@ impl<R: Read> Hashed<R> {
         self.bytes
     }
 
-    /// Of everything, also what nobody has read yet.
+    /// Of everything, including the part that was not read yet.
     pub fn finish(self) -> io::Result<Digest> {
         self.finish_with().map(|(digest, _)| digest)
     }

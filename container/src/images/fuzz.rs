@@ -24,7 +24,7 @@ pub struct Entry {
     pub content: Vec<u8>,
 }
 
-/// A layer as somebody sent it, compressed or not. It is not what it should be, so it is refused in any case.
+/// A layer from an untrusted peer, compressed or not. Its digest does not match, so it is rejected in any case.
 pub fn layer(dir: &Path, bytes: &[u8]) {
     let file = dir.join("blob");
     std::fs::write(&file, bytes).expect("written");

@@ -1,7 +1,7 @@
-//! Docker's credential helpers: programs that know logins for registries. `docker-credential-<name> get` reads a server
-//! from its input and writes `{"Username":…,"Secret":…}`.
+//! Docker's credential helpers: programs that provide logins for registries. `docker-credential-<name> get` reads a
+//! server from its input and writes `{"Username":…,"Secret":…}`.
 //!
-//! Only the operator names such programs. Every one has a limit of time and of words.
+//! Only the operator configures such programs. Each has a time limit and an output limit.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use tokio::process::Command;
 use super::credential::Login;
 use super::fault::{HelperFault, LoginFault};
 
-/// A helper may ask somebody on the network.
+/// A helper may use the network.
 const TIME_MAX: Duration = Duration::from_secs(30);
 const BYTES_MAX: u64 = 1 << 20;
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// This name says that the secret is a token.
+/// This user name marks the secret as a token.
 const TOKEN_USER: &str = "<token>";
-/// As every helper says it.
+/// The message of all helpers.
 const UNKNOWN: &str = "credentials not found";
 
-/// Docker's own registry has an address of old by which logins know it.
+/// Logins use an old address for Docker's own registry.
 const HUB: (&str, &str) = ("index.docker.io", "https://index.docker.io/v1/");
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ struct Answer {
     secret: String,
 }
 
-/// The login for a host; none if the helper knows none.
+/// The login for a host; none if the helper has none.
 pub(super) async fn get(name: &str, host: &str) -> Result<Option<Login>, LoginFault> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if name.is_empty() || !name.bytes().all(is_plain) {
@@ -60,7 +60,7 @@ pub(super) async fn get(name: &str, host: &str) -> Result<Option<Login>, LoginFa
     }
 }
 
-/// Whether it succeeded, and what it said. It ends with this future.
+/// Success and output of the helper, which is killed if the future is dropped.
 async fn run_helper(program: &str, server: &str) -> Result<(bool, Vec<u8>), HelperFault> {
     let mut child = Command::new(program)
         .arg("get")
@@ -71,7 +71,7 @@ async fn run_helper(program: &str, server: &str) -> Result<(bool, Vec<u8>), Help
         .spawn()?;
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     if let Some(mut stdin) = stdin {
-        stdin.write_all(format!("{server}\n").as_bytes()).await.ok(); // Who does not want to know may still answer.
+        stdin.write_all(format!("{server}\n").as_bytes()).await.ok(); // A helper may answer without reading.
     }
     let mut text = Vec::new();
     if let Some(stdout) = stdout {

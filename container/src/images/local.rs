@@ -32,7 +32,7 @@ pub(super) struct Found {
     pub layers: Vec<Blob>,
 }
 
-/// Finds an image, or says where it was looked for.
+/// Finds an image; the error lists the searched locations.
 pub(super) fn find(dir: &Path, reference: &Reference) -> Result<Found, ImageFault> {
     let (name, full) = (reference.name(), reference.to_string());
     let version = |tag: &str| format!("{name}:{tag}");

@@ -1,5 +1,5 @@
-//! Logins for registries, in the form of Docker's `config.json`: `{"auths":{"host":{"auth":"<base64>"}}}`, or of the older
-//! `.dockercfg`, which has the hosts themselves. The operator's may also name programs that know logins.
+//! Logins for registries, in the form of Docker's `config.json`: `{"auths":{"host":{"auth":"<base64>"}}}`, or of the
+//! older `.dockercfg`, which has the hosts themselves. The operator's may also name credential helpers.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use super::helper;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Logins {
     hosts: BTreeMap<String, Login>,
-    /// Programs that know the login of a host; they come first.
+    /// Credential helpers of single hosts; they come first.
     helpers: BTreeMap<String, String>,
-    /// The program that knows those of all other hosts.
+    /// The credential helper of all other hosts.
     store: Option<String>,
 }
 
@@ -29,7 +29,7 @@ struct Auth {
 }
 
 impl Logins {
-    /// What somebody brought along: programs that it names are not run.
+    /// Logins from a sandbox: credential helpers that they name are not run.
     pub fn parse(text: &[u8]) -> Result<Logins, LoginFault> {
         let logins = Logins::of_operator(text)?;
         Ok(Logins { hosts: logins.hosts, ..Default::default() })

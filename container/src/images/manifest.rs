@@ -26,7 +26,7 @@ pub(super) struct Platform {
     pub architecture: String,
 }
 
-/// An index or a manifest: registries and layouts give either where one is asked for.
+/// An index or a manifest: a registry or layout may return either.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Manifest {

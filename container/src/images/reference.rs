@@ -26,7 +26,7 @@ impl Reference {
         self.tag.as_deref().unwrap_or(TAG)
     }
 
-    /// What a manifest is asked for by.
+    /// The tag or digest of a manifest request.
     pub fn version(&self) -> String {
         self.digest.as_ref().map_or_else(|| self.tag().to_owned(), Digest::to_string)
     }
@@ -40,7 +40,7 @@ impl Reference {
     }
 }
 
-/// With the version it means if it says none: what the image is kept by.
+/// With the default tag if it has none: the key of the image in the store.
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.digest {

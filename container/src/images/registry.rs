@@ -135,7 +135,7 @@ impl Pull<'_> {
         Ok(blob.with_digest(digest.clone()))
     }
 
-    /// Asks, logs in if that is wanted, and follows where the answer leads.
+    /// Sends a request, authenticates if required, and follows redirects.
     async fn get(&mut self, path: &str) -> Result<Response<Incoming>, ImageFault> {
         let start: Uri =
             format!("{}{path}", self.base).parse().map_err(|_| RegistryFault::Path(path.to_owned()))?;
@@ -163,7 +163,7 @@ impl Pull<'_> {
         Err(RegistryFault::Redirects(REDIRECTS_MAX).into())
     }
 
-    /// What to show from now on, by what the registry asked for.
+    /// The credentials of further requests, by the registry's challenge.
     async fn log_in(&self, asked: &Response<Incoming>) -> Result<HeaderValue, ImageFault> {
         let challenge = asked.headers().get(WWW_AUTHENTICATE).and_then(|header| header.to_str().ok());
         let challenge = challenge.ok_or(RegistryFault::NoChallenge)?;
@@ -234,7 +234,7 @@ async fn request(uri: &Uri, authorization: Option<&HeaderValue>) -> Result<Respo
         .map_err(|fault| RegistryFault::Download(fault.to_string()))?)
 }
 
-/// Asks for a token of the registry's in exchange for another one.
+/// Exchanges a refresh token for an access token of the registry.
 async fn exchange(uri: &Uri, body: String) -> Result<Response<Incoming>, ImageFault> {
     let form = HeaderValue::from_static("application/x-www-form-urlencoded");
     let sending = download::send(Method::POST, uri, vec![(CONTENT_TYPE, form)], body);

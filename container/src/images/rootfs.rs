@@ -1,8 +1,8 @@
 //! Root file systems of containers, made of the layers of their images.
 //!
-//! `<work_dir>/provisioner/<container>/rootfses/<n>/{image,rootfs,upper,work,l}`; `image` says of which image it is. With the
-//! overlay backend the layers are laid on top of each other in the container's own mount namespace: on the host nothing
-//! is ever mounted, so nothing can be left mounted. With the copy backend `rootfs` is the whole tree. Blocking.
+//! `<work_dir>/provisioner/<container>/rootfses/<n>/{image,rootfs,upper,work,l}`; `image` names the image. With the
+//! overlay backend the layers are mounted in the container's own mount namespace: nothing is mounted on the host, so
+//! no mount can be left behind. With the copy backend `rootfs` is the whole tree. Blocking.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -54,7 +54,7 @@ impl Backend {
 }
 
 impl Rootfses {
-    /// The backend is `wanted`, or the first that works here.
+    /// The backend is `wanted`, or the first one that the host supports.
     pub fn open(root: &Path, wanted: Option<Backend>) -> Result<Rootfses, ImageFault> {
         let told = || ImageFault::io(format!("cannot use '{}'", root.display()));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(told())?;
@@ -81,7 +81,7 @@ impl Rootfses {
         self.backend
     }
 
-    /// Makes the `index`th root file system of a container of an image, whose `layers` are there, the lowest first.
+    /// Creates the `index`th root file system of a container from the `layers` of an image, the lowest first.
     pub fn make(
         &self,
         id: &ContainerId,
@@ -186,7 +186,7 @@ fn lay_out(directory: PathBuf, layers: &[PathBuf]) -> io::Result<Overlay> {
     Ok(Overlay { directory, layers: layers.len().max(1) })
 }
 
-/// Mounts an overlay where nobody sees it.
+/// Mounts an overlay in a private mount namespace.
 fn try_overlay(trial: &Path) -> io::Result<()> {
     let clean = || match std::fs::remove_dir_all(trial) {
         Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),

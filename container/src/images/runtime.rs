@@ -1,6 +1,6 @@
-//! What an image says about running it: command, environment, directory and user (docker/runtime).
+//! The run configuration of an image: command, environment, directory and user (docker/runtime).
 //!
-//! Pure. What a framework says comes first; an image fills in what it left open.
+//! Pure. The framework's values come first; the image provides defaults.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,11 @@
 //! The store of images: every layer once, by the digest of its content.
 //!
-//! `<store>/{images.json,layers/<digest>/<form>,configs/<digest>,staging,gc}`. A layer is unpacked in `staging` and moved;
-//! an image is written down in `images.json` when all of it is on the disk. Who is about to use an image has a [`Hold`] on
-//! it. What goes is first forgotten, then moved to `gc`, and only there taken apart: whatever is in its place is whole.
-//! What is neither written down nor used by a container is removed when the store is opened.
-//! Blocking. Nobody but root may look inside: layers hold programs that run as root.
+//! `<store>/{images.json,layers/<digest>/<form>,configs/<digest>,staging,gc}`. A layer is unpacked in `staging` and
+//! moved; an image is recorded in `images.json` when all of it is on the disk. A [`Hold`] keeps an image while a
+//! launch prepares it. An image to remove is first deleted from the records, then moved to `gc`, and only there
+//! deleted file by file: content in its final place is always complete. Content that is neither recorded nor used by
+//! a container is removed when the store is opened. Blocking. Only root may read the store: layers contain programs
+//! that run as root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -159,7 +160,7 @@ impl Store {
         self.root.join(dir).join(self.named.fetch_add(1, Relaxed).to_string())
     }
 
-    /// Somebody else may have been faster with the same layer.
+    /// A concurrent pull may have stored the same layer.
     fn settle(&self, staged: &Path, digest: &Digest) -> io::Result<()> {
         let place = self.layer(digest);
         std::fs::create_dir_all(place.parent().unwrap_or(&self.root))?;
@@ -189,8 +190,8 @@ impl Store {
         std::fs::rename(draft, self.root.join(IMAGES))
     }
 
-    /// Forgets images but for those that are wanted and those of which something is used or held, and moves what nobody
-    /// needs out of the way. `used` is asked while nobody can begin to use anything.
+    /// Removes the records of images that are neither named nor in use nor held, and moves their content to `gc`.
+    /// `used` is called while no image can become used.
     pub fn sweep(
         &self,
         is_wanted: impl Fn(&Image) -> bool,
@@ -235,8 +236,8 @@ impl Image {
     }
 }
 
-/// Layers and configurations that somebody is about to use: while it lives they stay. Who holds on to them until it is
-/// written down that a container uses them is never without.
+/// Layers and configurations that a launch is about to use: they are kept while this lives. It is dropped only after
+/// the container is recorded as a user.
 #[derive(Debug)]
 pub(crate) struct Hold {
     store: Store,

@@ -1,6 +1,6 @@
 //! Tape archives as images use them: ustar with the extensions of POSIX (pax) and GNU, read from front to back.
 //!
-//! Says what an archive holds and never touches a file. Whatever it cannot understand is an error that names the entry.
+//! Reports the content of an archive and never touches a file. An unsupported part is an error that names the entry.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Fifo,
 }
 
-/// One entry, as the archive says: nothing of it can be trusted.
+/// One entry, as in the archive: untrusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub path: PathBuf,
@@ -48,7 +48,7 @@ pub(super) struct Tar<R> {
     extensions: u64,
 }
 
-/// What extensions said about the entry that comes next.
+/// Extension records for the next entry.
 #[derive(Default)]
 struct Extended {
     path: Option<Vec<u8>>,
@@ -87,7 +87,7 @@ impl<R: Read> Tar<R> {
                 b'L' => extended.path = Some(without_nul(self.extension(size)?)),
                 b'K' => extended.link = Some(without_nul(self.extension(size)?)),
                 b'x' => read_pax(&self.extension(size)?, &mut extended)?,
-                b'g' => drop(self.extension(size)?), // Says something about the archive, such as its comment.
+                b'g' => drop(self.extension(size)?), // Describes the archive, such as its comment.
                 kind => return self.entry(&header, kind, size, extended).map(Some),
             }
         }
@@ -134,7 +134,7 @@ impl<R: Read> Tar<R> {
         };
         let size = if kind == Kind::File { more.size.unwrap_or(size) } else { 0 };
         self.begin_content(size)?;
-        // The last number is nobody's: to the kernel it means to leave the owner as it is.
+        // The last number is not a user: to the kernel it means to leave the owner unchanged.
         let id = |given: Option<u32>, field: &[u8]| {
             let id = given.map_or_else(|| number(field), |id| Ok(id.into()))?;
             let id = u32::try_from(id).ok().filter(|id| *id != u32::MAX);

@@ -1,6 +1,6 @@
-//! Users of images: `user[:group]`, by number or by a name that the image's own files know.
+//! Users of images: `user[:group]`, by number or by a name in the image's own files.
 //!
-//! The files are looked for in the layers, because nothing is mounted yet. Blocking; follows no link.
+//! The files are read from the layers, because nothing is mounted yet. Blocking; follows no link.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +15,7 @@ use crate::host::user::Identity;
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Who `user` of an image is; `layers` are its own, the lowest first.
+/// Resolves `user` of an image; `layers` are its own, the lowest first.
 pub(super) fn look_up(user: &str, layers: &[PathBuf]) -> Result<Identity, UserFault> {
     let passwd = find(layers, "passwd").unwrap_or_default();
     let group = find(layers, "group").unwrap_or_default();
@@ -64,7 +64,7 @@ fn field(line: &[&str], index: usize) -> Result<u32, UserFault> {
     number.ok_or_else(|| UserFault::Damaged(line[0].to_owned()))
 }
 
-/// The file of the highest layer that has it, unless one above says that it is gone.
+/// The file of the highest layer that has it, unless a higher one deletes it.
 fn find(layers: &[PathBuf], name: &str) -> Option<String> {
     for layer in layers.iter().rev() {
         if let Some(text) = read(layer, name) {

@@ -18,8 +18,8 @@ const DEPTH_MAX: usize = 128;
 /// What paths may hold, in bytes.
 pub(super) type Quotas = Vec<(PathBuf, u64)>;
 
-/// What each path may hold: the sandbox what of `disk` belongs to no volume, a volume its own size. Nothing was given:
-/// nothing is looked at. Second those that cannot hold too much, because they are disks of their own.
+/// The limit of each path: of the sandbox the part of `disk` outside of volumes, of a volume its own size; none
+/// without such resources. Second: the paths that cannot exceed a limit, because they are disks of their own.
 pub(super) fn quotas(sandbox: &str, resources: &[pb::Resource], volumes: &[Volume]) -> (Quotas, Quotas) {
     let (mut quotas, mut whole_disks) = (Vec::new(), Vec::new());
     for resource in resources.iter().filter(|resource| resource.name == "disk") {

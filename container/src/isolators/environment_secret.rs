@@ -1,5 +1,5 @@
-//! environment_secret: variables that are secrets. Those given by value are in the environment already; there is nobody
-//! to ask for one that is given by reference.
+//! environment_secret: variables that are secrets. Those given by value are in the environment already; references
+//! are unsupported, because there is no secret resolver.
 
 use tepui_proto::mesos::v1::environment::variable::Type;
 

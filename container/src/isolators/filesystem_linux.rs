@@ -19,10 +19,10 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Parts of /proc that say or change something about the whole machine.
+/// Parts of /proc that show or change state of the whole machine.
 const READ_ONLY: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
-/// What nobody in a container needs to see.
+/// Parts of /proc hidden from containers.
 const MASKED: [&str; 11] = [
     "proc/acpi",
     "proc/asound",

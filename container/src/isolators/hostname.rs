@@ -1,4 +1,4 @@
-//! What a container calls its machine: what it asks for, which nobody outside sees, else what the container around it does.
+//! Hostname of a container: the requested one, invisible outside, else that of the container around it.
 //!
 //! Belongs to filesystem/linux: v1 has no isolator of that name.
 

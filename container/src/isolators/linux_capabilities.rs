@@ -1,7 +1,6 @@
-//! linux/capabilities: which rights of root a command has, and which it can ever gain.
+//! linux/capabilities: the capabilities of a command, and those it can ever gain.
 //!
-//! What the container asks for goes before what the operator gives by default; nobody gets more than the operator's
-//! bounding set.
+//! A container's request overrides the operator's default; the operator's bounding set limits both.
 
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::{self as pb, capability_info::Capability};
@@ -31,7 +30,7 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     }
     let options = &site.options;
     if let (true, Some(asked)) = (site.spec.no_root, effective.or(old)) {
-        // Whoever may not be root gets no part of root that the operator has not named.
+        // A user that may not be root gets only capabilities that the operator has named.
         check_within(asked, options.bounding_capabilities.or(options.effective_capabilities).unwrap_or(0))?;
     }
     if let (Some(asked), Some(most)) = (bounding, options.bounding_capabilities) {
@@ -54,14 +53,14 @@ fn check_within(requested: u64, allowed: u64) -> Result<(), PlanFault> {
     }
 }
 
-/// What a flag says.
+/// The value of a flag.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
     capabilities: Vec<String>,
 }
 
-/// From what a flag says, `{"capabilities":["NET_RAW"]}`, to bits by the kernel's numbers.
+/// From the value of a flag, `{"capabilities":["NET_RAW"]}`, to bits by the kernel's numbers.
 pub fn parse(text: &str) -> Result<u64, FlagFault> {
     const RIGHT: &str = r#"write {"capabilities":["NET_RAW","MKNOD"]}"#;
     let named: Named = serde_json::from_str(text).map_err(|err| FlagFault::Json { err, right: RIGHT })?;

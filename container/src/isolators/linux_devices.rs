@@ -20,7 +20,7 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     Ok(())
 }
 
-/// The file can be opened by everybody: who may is for the cgroup to say.
+/// The file's mode is open to all: access is decided by the cgroup.
 fn node(device: &AllowedDevice) -> Mount {
     let bit = |has: bool, bits: u32| if has { bits } else { 0 };
     Mount::Node {
@@ -32,7 +32,7 @@ fn node(device: &AllowedDevice) -> Mount {
     }
 }
 
-/// What the flag says.
+/// The value of the flag.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listed {
@@ -61,7 +61,7 @@ struct ListedAccess {
     mknod: bool,
 }
 
-/// From what the flag says; every device must be there.
+/// From the value of the flag; every device must exist.
 pub fn parse(text: &str) -> Result<Vec<AllowedDevice>, FlagFault> {
     const RIGHT: &str =
         r#"write {"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true}}]}"#;

@@ -41,7 +41,7 @@ use crate::plan::Plan;
 pub struct IsolatorOptions {
     /// Where a container with a root file system of its own sees its sandbox. Absolute.
     pub sandbox_directory: PathBuf,
-    /// What a container's shared memory may take unless it says so itself; unset: half of the machine's memory.
+    /// Default size of a container's shared memory; unset: half of the machine's memory.
     pub default_shm_bytes: Option<u64>,
     pub disallow_sharing_agent_pid_namespace: bool,
     pub disallow_sharing_agent_ipc_namespace: bool,
@@ -55,13 +55,13 @@ pub struct IsolatorOptions {
     /// Where profiles of system calls are, and the one for containers that name none.
     pub seccomp_config_dir: Option<PathBuf>,
     pub seccomp_profile_name: Option<String>,
-    /// How often disks are looked at, and whether who holds too much is ended.
+    /// Interval of disk measurements, and whether a container above its limit is killed.
     pub container_disk_watch_interval: Duration,
     pub enforce_container_disk_quota: bool,
-    /// How often ports are looked at, and whether who listens where it may not is ended.
+    /// Interval of port checks, and whether a container that listens on another's port is killed.
     pub container_ports_watch_interval: Duration,
     pub enforce_container_ports: bool,
-    /// Ports that are looked at, from and to; unset: all.
+    /// Range of checked ports; unset: all.
     pub policed_ports: Option<Vec<(u16, u16)>>,
 }
 
@@ -88,7 +88,7 @@ impl Default for IsolatorOptions {
     }
 }
 
-/// What must hold before the first container is launched: what an operator asked for must not fail task by task.
+/// Checks before the first launch: a wrong configuration must not fail task by task.
 pub(crate) fn check(isolation: &Isolation, options: &IsolatorOptions) -> Result<(), OptionsFault> {
     if !options.sandbox_directory.is_absolute() {
         return Err(OptionsFault::SandboxDirectory);
@@ -124,7 +124,7 @@ pub(crate) fn plan(site: &Site) -> Result<Plan, PlanFault> {
 /// What an isolator adds to a plan.
 type Planner = fn(&Site, &mut Plan) -> Result<(), PlanFault>;
 
-/// In the order in which v1 makes them; `hide` needs to know what the others decided.
+/// In the order of v1; `hide` depends on the others' decisions.
 const PLANNERS: [(&str, Planner); 12] = [
     ("filesystem/linux", filesystem_linux::plan),
     ("posix/rlimits", posix_rlimits::plan),

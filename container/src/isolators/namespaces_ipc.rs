@@ -1,6 +1,6 @@
 //! namespaces/ipc: message queues, semaphores and shared memory of a container's own, or its parent's.
 //!
-//! `/dev/shm` goes with it: private to who has a namespace of its own by choice, or a root file system.
+//! `/dev/shm` is private to a container that requests a namespace of its own, or has a root file system.
 
 use std::path::PathBuf;
 

@@ -17,7 +17,8 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     if !shares {
         plan.namespaces.insert(Namespace::Pid);
     }
-    // With a root file system /proc is there already. Whoever joins sees what the parent sees, not what the host does.
+    // With a root file system /proc is mounted already. A container that joins sees the parent's processes, not the
+    // host's.
     let differs = !shares || plan.join.is_some();
     if site.rootfs.is_none() && differs && plan.namespaces.contains(&Namespace::Mount) {
         plan.mounts.push(Mount::Proc { target: Target::new(Root::Host, "proc", Make::Nothing) });

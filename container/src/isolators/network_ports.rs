@@ -1,4 +1,4 @@
-//! network/ports: who listens on which TCP port of the host, against the `ports` that were given.
+//! network/ports: compares the TCP ports that a container listens on with its `ports` resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub fn ports(resources: &[pb::Resource]) -> Vec<(u16, u16)> {
     ranges.map(|range| (port(range.begin), port(range.end))).collect()
 }
 
-/// Ports that somebody among the processes listens on though they were not given. Blocking.
+/// Ports that the processes listen on without a resource. Blocking.
 pub(super) fn unallocated(
     processes: &[i32],
     given: &[(u16, u16)],
@@ -32,7 +32,7 @@ pub(super) fn unallocated(
     (!found.is_empty()).then_some(found)
 }
 
-/// What is not given; only within `policed`, if that is said.
+/// Ports outside of the resources; within `policed`, if set.
 fn outside(found: BTreeSet<u16>, given: &[(u16, u16)], policed: Option<&[(u16, u16)]>) -> BTreeSet<u16> {
     let within = |ranges: &[(u16, u16)], port| ranges.iter().any(|(from, to)| (*from..=*to).contains(&port));
     let counts = |port: &u16| policed.is_none_or(|policed| within(policed, *port)) && !within(given, *port);
@@ -52,7 +52,7 @@ fn listening(text: &str) -> BTreeMap<u64, u16> {
 
 fn of_process(pid: i32, sockets: &BTreeMap<u64, u16>) -> Vec<u16> {
     let mut found = Vec::new();
-    // Who ended meanwhile listens no more.
+    // A process that has exited listens no more.
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
         let Ok(link) = std::fs::read_link(entry.path()) else { continue };
         let inode =

@@ -1,4 +1,4 @@
-//! Sessions: whoever looks into a container sees what that sees, and nothing of its own.
+//! Sessions: a debug container has the view of its parent, and no isolation of its own.
 
 use super::site::Site;
 use crate::plan::{Join, Namespace, Plan};
@@ -12,7 +12,7 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) {
         let namespaces = [Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts].into();
         plan.join = Some(Join { process, namespaces });
         plan.chroot = parent.root.clone();
-        // In another mount namespace nobody is where they were.
+        // In another mount namespace the current directory is lost.
         plan.working_directory = Some(parent.directory.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! What isolators are told about one launch.
+//! Input of isolators for one launch.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ pub(crate) struct Site<'a> {
     pub isolation: &'a Isolation,
     pub options: &'a IsolatorOptions,
     pub work_dir: &'a Path,
-    /// Who the command runs as; unset: whoever the agent is.
+    /// The user of the command; unset: the agent's.
     pub identity: Option<&'a Identity>,
     /// The root file system made of the container's image, if it has one.
     pub rootfs: Option<&'a Path>,
-    /// Volumes that somebody made ready before, by their place among those of the container: where on the host.
+    /// Volumes made ready before, by their index among those of the container: their paths on the host.
     pub ready: &'a BTreeMap<usize, PathBuf>,
     pub parent: Option<&'a Parent>,
 }

@@ -92,8 +92,8 @@ fn absent_isolators_add_no_steps() {
     case("posix/cpu", root(), asks).check(expect![""]);
 }
 
-/// What each isolator adds to the plan of a launch that asks for something of it, by its name. None is left out: those
-/// without lines work before a plan is made, while the container runs, or by its cgroups.
+/// Contributions of each isolator to the plan of a launch that uses it, by name. None is left out: those without
+/// lines work before a plan is made, while the container runs, or by its cgroups.
 #[test]
 fn every_isolator_adds_its_steps_to_the_plan() {
     let volume = |source: &str| format!("'volumes':[{{'mode':'RW','container_path':'v',{source}}}]");

@@ -1,7 +1,7 @@
-//! volume/host_path, volume/sandbox_path, volume/secret: the volumes of `ContainerInfo` that need nobody's help.
+//! volume/host_path, volume/sandbox_path, volume/secret: the volumes of `ContainerInfo` that need no image or driver.
 //!
-//! Where a volume is seen: an absolute path in the container's own root file system, or else one that the host has
-//! already; a relative path in the sandbox. What images and drivers make is ready before, see [`Site::ready`].
+//! Mount point: an absolute path in the container's own root file system, or else one that exists on the host; a
+//! relative path in the sandbox. Volumes of images and drivers are made ready before, see [`Site::ready`].
 
 use std::path::{Component, Path, PathBuf};
 
@@ -24,7 +24,7 @@ enum Kind<'a> {
     /// Of its parent's sandbox.
     Parents(&'a str),
     Secret(&'a pb::Secret),
-    /// Made ready by somebody else: who that is.
+    /// Made ready by another part: its name.
     Others(&'static str),
 }
 
@@ -101,7 +101,7 @@ fn mount(
     Ok(Some(Mount::Bind { source, target, read_only }))
 }
 
-/// Where a container sees a volume, whoever makes it.
+/// Mount point of a volume in a container.
 fn target(site: &Site, container_path: &Path, make: Make) -> Result<Target, VolumeFault> {
     if container_path.as_os_str().is_empty()
         || container_path.components().any(|part| part == Component::ParentDir)
@@ -142,7 +142,7 @@ fn sandbox_path(site: &Site, sandbox: &Path, path: &Path, plan: &mut Plan) -> Re
     Ok(source)
 }
 
-/// What is mounted in the parent's sandbox is seen by nobody else there, so it is taken from where it comes from.
+/// Mounts in the parent's sandbox are visible in its mount namespace only, so the source is used.
 fn parents_path(site: &Site, path: &Path, plan: &mut Plan) -> Result<Source, VolumeFault> {
     let parent = site.parent.ok_or(VolumeFault::NoParent)?;
     let volume =

@@ -1,4 +1,4 @@
-//! How a process that is not yet the command says what of its plan it could not do: a few bytes through a pipe.
+//! Reports of a process before it becomes the command about a failed step: a few bytes through a pipe.
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -39,7 +39,7 @@ impl Failure {
         Failure { what: FailedStep::Rlimit(index), errno: errno(err) }
     }
 
-    /// For a process that can say it itself; nothing that is mounted fails there.
+    /// For a process that can report itself; mounts do not fail there.
     pub fn in_words(self) -> io::Error {
         let what = match self.what {
             FailedStep::Step(step) => step,
@@ -49,7 +49,7 @@ impl Failure {
         io::Error::other(format!("cannot set up {what}: {}", io::Error::from_raw_os_error(self.errno)))
     }
 
-    /// Says it, and becomes what std passes on. System calls only.
+    /// Writes the report; returns the error for std. System calls only.
     pub fn write_to(self, pipe: RawFd) -> io::Error {
         let mut bytes = [0; BYTES_MAX];
         let (kind, index, text) = match self.what {
@@ -72,7 +72,7 @@ fn errno(err: &io::Error) -> i32 {
     err.raw_os_error().unwrap_or(libc::EINVAL)
 }
 
-/// What was said, in words; `None` if nothing was.
+/// The report as text; `None` if there is none.
 pub(super) fn read_failure(pipe: OwnedFd, plan: &Plan) -> Option<String> {
     rustix::io::ioctl_fionbio(&pipe, true).ok()?;
     let mut bytes = Vec::new();

@@ -1,9 +1,9 @@
-//! The supervisor: our own program, started again, standing for one container.
+//! The supervisor: our own program, started again, one for each container.
 //!
-//! It leads a session of its own and is nobody's to end but by name: an agent that stops, crashes or is interrupted at
-//! its terminal does not touch it. It claims the container, starts the command, passes signals on, reaps whatever ends
-//! below it, writes the command's wait status, ends what the command left behind, and ends.
-//! A fresh process with one thread: until the fork of the command everything is ordinary code.
+//! It leads a session of its own and is killed only by its pid: an agent that stops, crashes or is interrupted at its
+//! terminal does not affect it. It claims the container, starts the command, passes signals on, reaps all processes
+//! below it, writes the command's wait status, kills the processes that the command left behind, and exits. A fresh
+//! process with one thread: until the fork of the command everything is ordinary code.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -39,7 +39,7 @@ struct Prepared {
     ends: Option<Ends>,
 }
 
-/// Supervises one container, as told on standard input. Must be the first thing the process does.
+/// Supervises the container described on standard input. Must be the first action of the process.
 pub(crate) fn supervise() -> io::Result<()> {
     stand_alone()?;
     let spec = read_spec()?;
@@ -56,7 +56,7 @@ pub(crate) fn supervise() -> io::Result<()> {
         Ok(started) => started,
         Err(message) => return report(&InitReport::Failed { message }),
     };
-    // Nobody to hear it: the next agent finds the container by its claim.
+    // Without a reader the next agent finds the container by its claim.
     report(&InitReport::from(prepared.this)).ok();
     let null = File::options().read(true).write(true).open("/dev/null")?;
     nix::unistd::dup2_stdin(null.as_fd())?;
@@ -102,7 +102,7 @@ fn report(report: &InitReport) -> io::Result<()> {
     out.flush()
 }
 
-/// Everything that can fail before the command is started. `None` if the container is no longer wanted.
+/// Everything that can fail before the command is started. `None` if the launch was cancelled.
 fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
     let sandbox = beneath::open_dir(&spec.work_dir, &spec.sandbox)?;
     match &spec.directory {
@@ -157,11 +157,11 @@ enum Started {
 struct Running {
     /// The command, or the init in front of it.
     child: Child,
-    /// Where the init, if there is one, says how the command ended.
+    /// The pipe through which the init, if there is one, reports the command's exit.
     status: Option<OwnedFd>,
 }
 
-/// Starts the command. The error says what of its isolation could not be had.
+/// Starts the command. The error names the isolation that failed.
 fn begin(spec: &InitSpec, prepared: &mut Prepared, entry: Entry) -> Result<Started, String> {
     let Some(ends) = prepared.ends.take() else { return Err(String::from("it was started before")) };
     // Dropped at the end: otherwise the output would never end.
@@ -182,7 +182,7 @@ fn begin(spec: &InitSpec, prepared: &mut Prepared, entry: Entry) -> Result<Start
                 io::ErrorKind::NotFound => EXIT_NOT_FOUND,
                 _ => EXIT_NOT_RUNNABLE,
             };
-            // The sandbox may be full; the status tells the rest.
+            // The sandbox may be full; the status has the details.
             if let Ok(mut stderr) = stderr {
                 writeln!(stderr, "Failed to execute '{}': {err}", spec.program).ok();
             }
@@ -207,7 +207,7 @@ fn start(spec: &InitSpec, ends: Ends, entry: &Arc<Entry>) -> io::Result<Child> {
     entry.with_pids(|| command.spawn())
 }
 
-/// Writes down who holds the container's namespaces, for those who join them later.
+/// Records the process that holds the container's namespaces, for processes that join them later.
 fn keep_init(spec: &InitSpec, prepared: &Prepared, entry: &Entry, child: Child) -> io::Result<Running> {
     let mut init = child.id().cast_signed();
     for _ in 1..entry.inits() {
@@ -290,8 +290,8 @@ fn wait_for(child: &Child) -> ExitStatus {
     }
 }
 
-/// The next signal that somebody else sent. Writing to a peer that is gone makes the kernel send SIGPIPE in our own name:
-/// that one is not for the command.
+/// The next signal from another process. Writing to a peer that is gone makes the kernel send SIGPIPE in our own
+/// name: that one is not for the command.
 fn next_signal() -> i32 {
     // SAFETY: an all-zero siginfo and a set filled by the C library are valid values, both ours.
     // WHY: safe wrappers panic on real-time signals.
@@ -307,8 +307,8 @@ fn next_signal() -> i32 {
     }
 }
 
-/// Reaps everybody who has ended; the status of `command` if it was among them. Its end is not the end of the loop:
-/// those who ended with it are reaped too.
+/// Reaps all processes that have exited; the status of `command` if it is among them. Its exit does not end the loop:
+/// the others are reaped too.
 fn reap(command: i32) -> Option<ExitStatus> {
     let mut found = None;
     loop {
@@ -323,8 +323,8 @@ fn reap(command: i32) -> Option<ExitStatus> {
     }
 }
 
-/// A container ends with its command: who stayed behind is killed. Each one that is reaped may have left children, who
-/// then became ours; so look again until there are none, which a command that left nobody makes cheap.
+/// A container terminates with its command: remaining processes are killed. A reaped process may leave children,
+/// which then become ours; so this repeats until there are none.
 fn end_the_rest(this: Process) -> io::Result<()> {
     while has_children() && tree::kill_below(this)? > 0 {
         // SAFETY: no memory is involved. WHY: the same call as in `reap`, here waiting.

@@ -1,8 +1,8 @@
-//! The Linux launcher: what the posix one does, with every container in cgroups of its own.
+//! The Linux launcher: the posix launcher, with every container in cgroups of its own.
 //!
-//! Decides once, at the start of the agent, whether cgroups can be used; then makes, changes, judges and removes those of
-//! each container. The command enters them before it runs (`enter`); whoever is in them is ended by them.
-//! Blocking work is done on threads for it.
+//! Decides once, at the start of the agent, whether cgroups can be used; then creates, changes, evaluates and removes
+//! those of each container. The command enters them before it runs (`enter`); its processes are killed by them.
+//! Blocking work is done on separate threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub enum Launcher {
 /// What an operator chose about cgroups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupOptions {
-    /// Below each mount; shared with nobody but other agents of this machine.
+    /// Below each mount; shared only with other agents of this machine.
     pub root: PathBuf,
     pub enable_cfs: bool,
     pub limit_swap: bool,
@@ -120,7 +120,7 @@ pub fn isolation_of_host(options: &CgroupOptions) -> Result<Isolation, CgroupFau
     Err(missing)
 }
 
-/// Makes and removes the cgroups of a container that never is: what an operator asked for must not fail task by task.
+/// Creates and removes cgroups as for a container: a wrong configuration must not fail task by task.
 fn try_layout(
     isolation: &Isolation,
     options: &CgroupOptions,
@@ -139,7 +139,7 @@ fn try_layout(
     steps.extend(cgroups.settle(&Demand::new(&[], &BTreeMap::new()), &layout.policy, true));
     let tried = plan::apply(&steps);
     for place in &cgroups.places {
-        destroy::remove_tree(&place.cgroup).ok(); // Empty, and in nobody's way.
+        destroy::remove_tree(&place.cgroup).ok(); // Empty, and harmless.
     }
     Ok(tried.map(|()| layout)?)
 }
@@ -163,7 +163,7 @@ pub(crate) fn usable(root: &Path) -> Result<Hierarchies, CgroupFault> {
     }
 }
 
-/// What was asked for by name must be there; `cgroups/all` takes what is.
+/// Controllers requested by name are required; `cgroups/all` uses the available ones.
 fn controllers(
     isolation: &Isolation,
     hierarchies: &Hierarchies,
@@ -208,7 +208,7 @@ impl Linux {
         let kept = self.runtime.container(&spec.id).write_cgroups(&cgroups);
         kept.map_err(CgroupFault::Persist)?;
         let applied = match plan::apply(&steps) {
-            // Somebody may have removed what was made when the agent started, or have made it anew with less.
+            // The cgroup made at the agent's start may have been removed, or made again with fewer controllers.
             Err(_) => {
                 let (_, mut all) = self.layout.create(&spec.id, shared.as_ref(), Above::Unsure);
                 all.extend(settle);
@@ -223,7 +223,7 @@ impl Linux {
         Ok(cgroups)
     }
 
-    /// What has cgroups of its own below another container must say what it needs, or how far it may go.
+    /// A nested container with cgroups of its own needs a request or a limit.
     fn check_requests(&self, spec: &LaunchSpec) -> Result<(), CgroupFault> {
         let requested =
             |name: &str| spec.resources.iter().any(|one| one.name == name && one.scalar.value > 0.0);
@@ -298,7 +298,7 @@ impl Linux {
         let after = Cgroups { oom_score_adj, ..before };
         dir.write_cgroups(&after).map_err(CgroupFault::Persist)?;
         if let Some(place) = after.own(Controller::Memory).filter(|_| oom_score_adj.is_none()) {
-            oom::score_all(&place.cgroup, oom::own_score()); // Nobody follows its use any more.
+            oom::score_all(&place.cgroup, oom::own_score()); // Its usage is no longer watched.
         }
         Ok(())
     }
@@ -323,7 +323,7 @@ impl Linux {
     }
 }
 
-/// A nested container's resources are counted with its parent's unless it says otherwise.
+/// A nested container's resources are counted with its parent's unless it requests otherwise.
 fn shares_cgroups(spec: &LaunchSpec) -> bool {
     let container = spec.container.as_ref();
     container.and_then(|info| info.linux_info.share_cgroups).unwrap_or(true)
@@ -335,7 +335,7 @@ pub(crate) fn memory_bytes() -> u64 {
     (info.totalram as u64).saturating_mul(u64::from(info.mem_unit))
 }
 
-/// Removes the cgroup of an agent that ends for good, unless somebody still uses it.
+/// Removes the cgroup of an agent that leaves for good, unless it is in use.
 pub(crate) fn remove_root(root: &Path) {
     for hierarchy in Hierarchies::detect().unwrap_or_default().iter() {
         std::fs::remove_dir(hierarchy.mount.join(root)).ok();

@@ -1,9 +1,9 @@
 //! Launchers: from a prepared sandbox to a running command that outlives the agent.
 //!
 //! `supervisor` runs in the agent and starts our own program again as a supervisor, through `starter`; `init` is that
-//! supervisor; `tree` finds and kills everything a container ever started. `enter` is what the Linux launcher adds to it: the last
-//! steps of the command's process before it becomes the command, with `mounts` and `rights`; `shepherd` is the tiny init that
-//! stays in a container's namespaces; `failure` says which step could not be done.
+//! supervisor; `tree` finds and kills all processes of a container. `enter` is what the Linux launcher adds to it:
+//! the last steps of the command's process before it becomes the command, with `mounts` and `rights`; `shepherd` is
+//! the tiny init that stays in a container's namespaces; `failure` reports the step that failed.
 
 #![allow(unsafe_code)]
 
@@ -34,7 +34,7 @@ use crate::host::user::Identity;
 use crate::plan::Plan;
 use crate::stdio::plan::StdioPlan;
 
-/// What the supervisor is told, on its standard input: it is never on a disk, because environments hold secrets.
+/// Parameters of the supervisor, on its standard input: never on a disk, because environments contain secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InitSpec {
     /// The container's directory below the runtime directory.

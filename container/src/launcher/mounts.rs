@@ -114,7 +114,7 @@ impl Mounts {
     }
 }
 
-/// The sandbox of a running container, for who is in its mount namespace.
+/// The sandbox of a running container, for processes in its mount namespace.
 pub(super) struct Ground(Roots);
 
 impl Ground {
@@ -148,7 +148,7 @@ pub(super) fn clone_tree(root: RawFd, path: &Path) -> io::Result<OwnedFd> {
     open_tree(root, &text(path)?)
 }
 
-/// Goes into a namespace and comes back with a copy of what is mounted there.
+/// Enters a namespace and returns with a copy of a mount there.
 fn take_tree(namespace: &OwnedFd, path: &CStr) -> io::Result<OwnedFd> {
     let (home, sandbox) = (open_file(c"/proc/self/ns/mnt")?, open(c".")?);
     // SAFETY: descriptors only. WHY: as below.
@@ -365,7 +365,7 @@ fn step_into(root: &OwnedFd, above: &OwnedFd, path: &CStr, name: &CStr, kind: Ma
     match kind {
         Make::File => {
             let flags = libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_WRONLY | libc::O_CLOEXEC;
-            // SAFETY: a name that ends with NUL; the descriptor is nobody else's. WHY: std opens no file below another.
+            // SAFETY: a name that ends with NUL; the descriptor is owned here. WHY: std opens no file below another.
             let create = || owned(unsafe { libc::openat(above, name.as_ptr(), flags, 0o644) });
             match create() {
                 // A link that leads nowhere.
@@ -394,7 +394,7 @@ fn bind(source: &OwnedFd, target: &Place, roots: &Roots) -> io::Result<()> {
 
 /// With everything mounted below it, where the kernel can do that.
 pub(super) fn set_read_only(on: RawFd) -> io::Result<()> {
-    // SAFETY: all zero is a valid value: no change. WHY: no wrapper knows the call.
+    // SAFETY: all zero is a valid value: no change. WHY: no wrapper has the call.
     let mut change: libc::mount_attr = unsafe { std::mem::zeroed() };
     change.attr_set = libc::MOUNT_ATTR_RDONLY;
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
@@ -423,7 +423,7 @@ fn mask(target: &Place, roots: &Roots) -> io::Result<()> {
     }
 }
 
-/// The content is written to a file system in memory that nobody sees but through the one file mounted from it.
+/// The content is written to a file system in memory, visible only through the one file mounted from it.
 fn make_secret(
     target: &Place,
     content: &Secret,
@@ -439,7 +439,7 @@ fn make_secret(
     mount(Some(c"ramfs"), fd_path(&stage, &mut buffer), Some(c"ramfs"), NO_EXTRAS, None)?;
     let stage = openat2(sandbox, STAGE, libc::O_PATH | libc::O_DIRECTORY, libc::RESOLVE_NO_SYMLINKS)?;
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
-    // SAFETY: as above; the descriptor is nobody else's. WHY: as above.
+    // SAFETY: as above; the descriptor is owned here. WHY: as above.
     let file = owned(unsafe { libc::openat(stage.as_raw_fd(), c"value".as_ptr(), flags, mode) })?;
     let mut rest = content.0.as_slice();
     while !rest.is_empty() {
@@ -474,7 +474,7 @@ pub(super) fn pivot_to(rootfs: &Path) -> io::Result<()> {
 
 /// Makes `rootfs` the root and lets the old one go.
 fn pivot(rootfs: &OwnedFd) -> io::Result<()> {
-    // SAFETY: descriptors and constant strings only. WHY: std knows neither call.
+    // SAFETY: descriptors and constant strings only. WHY: std has neither call.
     unsafe {
         done(libc::fchdir(rootfs.as_raw_fd()))?;
         done(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) as libc::c_int)?;

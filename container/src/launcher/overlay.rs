@@ -36,7 +36,7 @@ impl Step {
     }
 }
 
-/// Mounts one where nobody sees it: in a thread with a mount namespace of its own, with which it goes.
+/// Mounts an overlay in a thread with a mount namespace of its own, which is removed with it.
 pub(crate) fn attempt(overlay: &Overlay) -> io::Result<()> {
     let step = Step::new(overlay)?;
     let attempt = move || {

@@ -52,8 +52,8 @@ impl Rights {
         }
     }
 
-    /// Takes them, for good. A filter may only be installed by who has all rights or can gain none, so it comes as late
-    /// as it can: what it forbids, we may need on the way.
+    /// Applies them, for good. A filter may only be installed by a process that has all rights or can gain none, so
+    /// it comes as late as possible: the steps before may need system calls that it denies.
     pub fn take(&self) -> Result<(), Failure> {
         for (index, limit) in self.rlimits.iter().enumerate() {
             set_limit(limit).map_err(|err| Failure::of_rlimit(index, &err))?;
@@ -102,7 +102,7 @@ fn set_limit(limit: &Rlimit) -> io::Result<()> {
     done(unsafe { libc::setrlimit(limit.resource as _, &limits) }.into())
 }
 
-/// Those that the kernel does not know cannot be dropped and are not had.
+/// Capabilities that the kernel does not have cannot be dropped.
 fn drop_bounding(kept: u64) -> io::Result<()> {
     for number in (0..CAPABILITIES_MAX).filter(|number| kept & (1 << number) == 0) {
         match prctl(libc::PR_CAPBSET_DROP, number.into()) {
@@ -120,7 +120,7 @@ fn set_capabilities(set: u64) -> io::Result<()> {
     };
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let data = [half(set), half(set >> 32)];
-    // SAFETY: both structs are as the version says. WHY: no wrapper.
+    // SAFETY: both structs match the version. WHY: no wrapper.
     done(unsafe { libc::syscall(libc::SYS_capset, &header, data.as_ptr()) })?;
     for number in (0..CAPABILITIES_MAX).filter(|number| set & (1 << number) != 0) {
         // SAFETY: plain numbers. WHY: no wrapper.

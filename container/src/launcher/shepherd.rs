@@ -1,12 +1,12 @@
 //! The tiny init of a container that has namespaces of its own: a copy of the supervisor that stays inside.
 //!
-//! It holds the namespaces for those who join later, passes signals on to its one child, reaps whoever is left to it,
-//! and says how the child ended through a pipe: as the first process of a pid namespace it cannot end by a signal as its
-//! child did. It makes system calls only and never returns.
+//! It holds the namespaces for processes that join later, passes signals on to its one child, reaps orphans, and
+//! reports the child's exit through a pipe: as the first process of a pid namespace it cannot terminate by a signal
+//! as its child did. It makes system calls only and never returns.
 
 use std::os::fd::RawFd;
 
-/// Forks. In the new process it returns; the old one watches over it and says how it ended through `status`, if given.
+/// Forks. Returns in the new process; the old one watches it and reports its exit through `status`, if given.
 pub(super) fn divide(status: Option<RawFd>) -> std::io::Result<()> {
     divide_with(status, || ())
 }
@@ -27,7 +27,7 @@ pub(super) fn divide_with(status: Option<RawFd>, settle: impl FnOnce()) -> std::
     }
 }
 
-/// A container whose supervisor or init is killed must not go on without one.
+/// A container whose supervisor or init is killed must terminate.
 pub(super) fn end_with_parent() {
     // SAFETY: plain numbers. WHY: no wrapper without allocation.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -60,7 +60,7 @@ fn watch(child: libc::pid_t, status: Option<RawFd>) -> ! {
     }
 }
 
-/// Reaps everybody who has ended; how `child` did if it is among them.
+/// Reaps all processes that have exited; the status of `child` if it is among them.
 fn reap(child: libc::pid_t) -> Option<i32> {
     let mut found = None;
     loop {
@@ -77,7 +77,7 @@ fn reap(child: libc::pid_t) -> Option<i32> {
 fn write_status(status: Option<RawFd>, how: i32) {
     if let Some(status) = status {
         let bytes = how.to_ne_bytes();
-        // SAFETY: the memory is ours. WHY: no allocation. Nobody to hear it: the supervisor is gone.
+        // SAFETY: the memory is ours. WHY: no allocation. An error means that the supervisor has exited.
         unsafe { libc::write(status, bytes.as_ptr().cast(), bytes.len()) };
     }
 }

@@ -1,8 +1,8 @@
-//! A thread that starts programs. What a new process costs grows with the number of files its parent has open, which are
-//! given to it and closed again, and an agent has some open for each container: this thread has a table of open files of
-//! its own, with nothing in it.
+//! A thread that starts programs. The cost of a new process grows with the number of files its parent has open, which
+//! are copied and closed again, and an agent has some open for each container: this thread has an empty table of open
+//! files of its own.
 //!
-//! Where a kernel does not allow that, programs are started by whoever asks.
+//! On a kernel that does not allow that, the calling thread starts programs.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -23,7 +23,7 @@ pub(super) struct Ends {
 
 struct Job {
     command: Command,
-    /// Numbers in the asker's table, who keeps them open until it has an answer.
+    /// Numbers in the caller's table; the caller keeps them open until it has an answer.
     stdin: RawFd,
     stdout: RawFd,
     done: mpsc::Sender<io::Result<Child>>,
@@ -58,15 +58,15 @@ fn thread() -> Option<&'static mpsc::Sender<Job>> {
 
 fn serve(ready: &mpsc::Sender<()>, jobs: &mpsc::Receiver<Job>) {
     let Ok(others) = leave_table() else { return };
-    ready.send(()).ok(); // Who asked waits for it.
+    ready.send(()).ok(); // The caller waits for it.
     while let Ok(Job { command, stdin, stdout, done }) = jobs.recv() {
         let take = |number| take(others.as_fd(), number);
         let ends = take(stdin).and_then(|stdin| Ok(Ends { stdin, stdout: take(stdout)? }));
-        done.send(ends.and_then(|ends| spawn(command, ends))).ok(); // Who asked waits for it.
+        done.send(ends.and_then(|ends| spawn(command, ends))).ok(); // The caller waits for it.
     }
 }
 
-/// Makes this thread forget all open files; the handle is for those of the other threads.
+/// Empties this thread's table of open files; the handle is for files of the other threads.
 fn leave_table() -> io::Result<OwnedFd> {
     nix::sched::unshare(CloneFlags::CLONE_FILES)?;
     // SAFETY: plain numbers; this thread has a table of its own and uses nothing of what is closed in it.

@@ -23,7 +23,7 @@ pub(super) fn mount(
 }
 
 pub(super) fn open(path: &CStr) -> io::Result<OwnedFd> {
-    // SAFETY: a path that ends with NUL; the descriptor is nobody else's. WHY: std's error path may allocate.
+    // SAFETY: a path that ends with NUL; the descriptor is owned here. WHY: std's error path may allocate.
     owned(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) })
 }
 
@@ -37,12 +37,13 @@ pub(super) fn openat2(root: RawFd, path: &CStr, flags: i32, resolve: u64) -> io:
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = (flags | libc::O_CLOEXEC) as u64;
     how.resolve = resolve;
-    // SAFETY: the struct and its size are right; the descriptor is nobody else's. WHY: the only call that confines links.
+    // SAFETY: the struct and its size are right; the descriptor is owned here. WHY: the only call that confines
+    // links.
     owned(unsafe { libc::syscall(libc::SYS_openat2, root, path.as_ptr(), &how, size_of_val(&how)) } as RawFd)
 }
 
 pub(super) fn duplicate(fd: &OwnedFd) -> io::Result<OwnedFd> {
-    // SAFETY: the new descriptor is nobody else's. WHY: std's error path may allocate.
+    // SAFETY: the new descriptor is owned here. WHY: std's error path may allocate.
     owned(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) })
 }
 
@@ -80,7 +81,7 @@ pub(super) fn fd_path<'a>(fd: &impl AsRawFd, buffer: &'a mut [u8; 32]) -> &'a CS
 
 pub(super) fn open_tree(root: RawFd, path: &CStr) -> io::Result<OwnedFd> {
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-    // SAFETY: a path that ends with NUL; the descriptor is nobody else's. WHY: mount(2) sees one namespace only.
+    // SAFETY: a path that ends with NUL; the descriptor is owned here. WHY: mount(2) is limited to one namespace.
     owned(unsafe { libc::syscall(libc::SYS_open_tree, root, path.as_ptr(), flags) } as RawFd)
 }
 

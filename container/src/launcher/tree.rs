@@ -1,8 +1,8 @@
-//! The processes of a container: finding all of them, ending all of them.
+//! The processes of a container: finding and killing all of them.
 //!
-//! The supervisor is the subreaper of everything it started, so whatever a command does to hide (fork twice, a session
-//! of its own), it stays below the supervisor for as long as that lives. Only if somebody kills the supervisor itself do
-//! its descendants scatter; then those still in its session are found by that.
+//! The supervisor is the subreaper of everything it started: however a command detaches (a double fork, a session of
+//! its own), its processes stay below the supervisor as long as that lives. Only if the supervisor itself is killed
+//! do its descendants scatter; then those in its session are found by that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::host::background::{Interrupted, blocking};
 use crate::host::process::{self, Process, Stat};
 
-/// How often a tree is looked at again while it is being stopped; who forks faster is killed as found.
+/// Limit of passes over a tree that is being stopped; processes of one that forks faster are killed as found.
 const STOP_ROUNDS_MAX: usize = 8;
 
 /// The pause between two attempts to kill grows from the first to the second. Only a process stuck in the kernel needs
@@ -24,7 +24,7 @@ const KILL_ATTEMPTS_BEFORE_WARNING: u32 = 60;
 /// After so many attempts (63 ms) a supervisor that has nothing left to supervise is killed.
 const SUPERVISOR_GRACE_ATTEMPTS: u32 = 6;
 
-/// Who started whom, among processes that were looked at before.
+/// Parents of processes, as read before.
 pub(crate) struct Tree<'a> {
     stats: BTreeMap<i32, &'a Stat>,
     children: BTreeMap<i32, Vec<&'a Stat>>,
@@ -39,7 +39,7 @@ impl<'a> Tree<'a> {
         Self { stats: all.iter().map(|stat| (stat.process.pid, stat)).collect(), children }
     }
 
-    /// The process itself, unless it is gone or somebody else has the pid by now.
+    /// The process itself, unless it has exited or the pid was reused.
     pub fn get(&self, process: Process) -> Option<&'a Stat> {
         self.stats.get(&process.pid).copied().filter(|stat| stat.process == process)
     }
@@ -88,8 +88,8 @@ pub(crate) fn kill_below(root: Process) -> io::Result<usize> {
     signal_each(found, libc::SIGKILL)
 }
 
-/// Returns how many were reached. Whoever took more rights than we have (a set-user-id program under an agent that is
-/// not root) is out of reach: waiting for it would never end.
+/// Returns how many were signalled. A process with more rights than ours (a set-user-id program under an agent that
+/// is not root) cannot be signalled: waiting for it would never end.
 fn signal_each(processes: impl IntoIterator<Item = Process>, signal: i32) -> io::Result<usize> {
     let mut reached = 0;
     for process in processes {
@@ -135,8 +135,8 @@ pub(crate) async fn destroy(supervisor: Process, sandbox: PathBuf) {
     }
 }
 
-/// One attempt. The supervisor goes last: as long as it lives, nobody can leave the tree. With nothing left below it, it
-/// writes the exit status and ends by itself; one that does not is killed once we are no longer `patient`.
+/// One attempt. The supervisor is killed last: as long as it lives, no process can leave the tree. With nothing left
+/// below it, it writes the exit status and exits; otherwise it is killed once we are no longer `patient`.
 fn destroy_round(supervisor: Process, sandbox: &Path, patient: bool) -> io::Result<usize> {
     let found = kill_below(supervisor)?;
     if found > 0 {
@@ -149,8 +149,8 @@ fn destroy_round(supervisor: Process, sandbox: &Path, patient: bool) -> io::Resu
     signal_each(scattered(&process::all()?, supervisor, sandbox), libc::SIGKILL)
 }
 
-/// What a supervisor that was killed left behind: its session, and within that only who works in the sandbox. Without
-/// the second condition a session of strangers that got the same number later would be hit.
+/// Processes left behind by a killed supervisor: its session, and within that only those that work in the sandbox.
+/// Without the second condition a later session with the same number would be killed.
 fn scattered(all: &[Stat], supervisor: Process, sandbox: &Path) -> Vec<Process> {
     let works_here = |stat: &&Stat| {
         let place = |link: &str| std::fs::read_link(format!("/proc/{}/{link}", stat.process.pid));

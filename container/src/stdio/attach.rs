@@ -1,7 +1,7 @@
-//! The agent's end of a container's switchboard: to listen, or to type.
+//! The agent's end of a container's switchboard: for attached output or input.
 //!
-//! Connections go to the supervisor, so they work the same for a container that a former agent launched. Nothing is
-//! buffered here beyond one frame each way: who reads slowly makes the switchboard wait, under its limits.
+//! Connections go to the supervisor, so they also work for a container that a former agent launched. Nothing is
+//! buffered here beyond one frame each way: a slow reader makes the switchboard wait, under its limits.
 
 use std::io;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::frame::{self, Decoder, FRAME_BYTES_MAX, Frame, Kind};
 use crate::host::beneath;
 use crate::runtime_dir::ContainerDir;
 
-/// How long who typed last waits to hear what was wrong with it.
+/// Limit of waiting for the error of the last input.
 const VERDICT_MAX: Duration = Duration::from_secs(1);
 
 /// Why it is not possible to attach, or to stay attached.
@@ -45,7 +45,7 @@ pub enum Piece {
 #[derive(Debug)]
 pub struct Output {
     reader: Reader,
-    /// Kept open: its end would say that we have left.
+    /// Kept open: closing it would end the connection.
     _writer: OwnedWriteHalf,
 }
 
@@ -102,8 +102,8 @@ async fn connect(dir: &ContainerDir) -> Result<UnixStream, AttachFault> {
 }
 
 impl Output {
-    /// The next piece; `None` when all was said. An error if the supervisor ended before, or we were too slow for it.
-    /// Safe to abandon.
+    /// The next piece; `None` at the end of the output. An error if the supervisor exited before, or the reader was
+    /// too slow. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<Piece>, AttachFault> {
         let Frame { kind, bytes } = self.reader.next().await?;
         match kind {
@@ -116,7 +116,7 @@ impl Output {
 }
 
 impl Input {
-    /// Waits for the end of the container's output, after which nobody reads what is typed. Safe to abandon.
+    /// Waits for the end of the container's output, after which input is not read. Cancel safe.
     pub async fn ended(&mut self) -> Result<(), AttachFault> {
         match self.reader.next().await?.kind {
             Kind::End => Ok(()),
@@ -125,10 +125,10 @@ impl Input {
         }
     }
 
-    /// Nothing more is typed: somebody else may be when this returns. Says what was wrong with the last of it, unless the
-    /// container takes its time to read.
+    /// Closes the input: another client may connect when this returns. Reports the error of the last input, unless
+    /// the container is slow to read it.
     pub async fn finish(mut self) -> Result<(), AttachFault> {
-        self.writer.writer.shutdown().await.ok(); // Whoever hung up before has no more to say.
+        self.writer.writer.shutdown().await.ok(); // The peer closed the connection before.
         match tokio::time::timeout(VERDICT_MAX, self.ended()).await {
             Ok(Err(AttachFault::NoTerminal)) => Err(AttachFault::NoTerminal),
             Ok(_) | Err(_) => Ok(()),
@@ -150,7 +150,7 @@ impl Writer {
         self.send(Kind::StdinEnd, &[]).await
     }
 
-    /// Tells the terminal how large it is.
+    /// Sets the size of the terminal.
     pub async fn resize(&mut self, rows: u16, columns: u16) -> Result<(), AttachFault> {
         self.send(Kind::Window, &frame::window(rows, columns)).await
     }

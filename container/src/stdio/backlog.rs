@@ -1,8 +1,8 @@
-//! Bytes that wait for a peer who does not take them as fast as they come.
+//! Bytes that wait for a peer that is slower than their source.
 
 use std::io::{self, Write};
 
-/// A queue of bytes. Who fills it looks at its length first.
+/// A queue of bytes. The writer checks its length first.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     bytes: Vec<u8>,

@@ -1,8 +1,8 @@
-//! The switchboard: the part of the supervisor between a command's input and output and everybody else.
+//! The switchboard: the part of the supervisor between a command's input and output and its files and clients.
 //!
-//! Output goes to the sandbox's files and to all who listen; input comes from one who types. One thread and poll(2); each
-//! `turn` does what can be done now and waits if there is nothing. A board without a door moves output to files only.
-//! Limits: a listener's backlog and patience (`listener`), what was typed and not read, who may be connected.
+//! Output goes to the sandbox's files and to all attached clients; input comes from one client. One thread and
+//! poll(2); each `turn` handles what is ready and waits if nothing is. A board without a door moves output to files
+//! only. Limits: a listener's backlog and timeout (`listener`), unread input, the number of connections.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -29,7 +29,7 @@ pub(super) const SOCKET: &str = "stdio.sock";
 /// How much is read at once.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// With so much typed and not read by the command, who types has to wait.
+/// With so much input that the command has not read, its client has to wait.
 const TYPED_BYTES_MAX: usize = 64 * 1024;
 
 /// More are sent away.
@@ -38,8 +38,8 @@ const CONNECTIONS_MAX: usize = 64;
 /// How long a board serves on after its command has ended: listeners take what is left, a session waits for its first.
 pub(crate) const FINISH_MAX: Duration = Duration::from_secs(5);
 
-/// How long a command whose output has ended may take to end itself before listeners hear that there is no more. Who
-/// hears that ends a session, and its exit code would be lost.
+/// Grace period between the end of a command's output and its exit, before listeners receive the end of the stream. A
+/// client that receives the end closes a session, and its exit code would be lost.
 const LAST_WORD_MAX: Duration = Duration::from_secs(1);
 
 /// The command's ends.
@@ -69,7 +69,7 @@ pub(crate) struct Board {
     ended: Vec<usize>,
     logs: [Log; 2],
     is_session: bool,
-    /// A session to which nobody has listened yet.
+    /// A session without a listener so far.
     is_held: bool,
     /// The command and all it started have ended.
     is_over: bool,
@@ -180,7 +180,7 @@ impl Board {
         Ok(())
     }
 
-    /// Serves on until everybody has heard the rest, or the time is over. Nobody is left who could write.
+    /// Continues until all clients have received the rest, or the time limit. No writer is left.
     pub fn finish(&mut self) {
         let deadline = Instant::now() + FINISH_MAX;
         self.is_over = true;
@@ -253,7 +253,7 @@ impl Board {
         }
     }
 
-    /// The first frame says what a newcomer wants. Who leaves or talks nonsense is gone.
+    /// The first frame declares the kind of a client. One that closes or sends an invalid frame is dropped.
     fn hear_newcomer(&mut self, at: usize, now: Instant) {
         let Some((socket, mut decoder)) = self.newcomers[at].take() else { return };
         if receive(&socket, &mut decoder).is_err() {
@@ -284,7 +284,7 @@ impl Board {
         let listener = &mut self.listeners[at];
         match (&listener.socket).read(&mut [0; 64]) {
             Err(err) if err.kind() == io::ErrorKind::WouldBlock => listener.give(now),
-            // Nobody who listens has anything to say.
+            // Listeners send nothing.
             Ok(_) | Err(_) => listener.close(),
         }
     }
@@ -292,7 +292,7 @@ impl Board {
     fn hear_typist(&mut self) {
         let Some((socket, decoder)) = &mut self.typist else { return };
         if receive(socket, decoder).is_err() {
-            self.typist = None; // Somebody else may type on.
+            self.typist = None; // The input is available to another client.
             return;
         }
         self.heed_typist();
@@ -312,7 +312,7 @@ impl Board {
     fn heed(&mut self, Frame { kind, bytes }: Frame) {
         match kind {
             Kind::Stdin if self.input.is_some() && !self.typed_all => self.typed.push(&bytes),
-            Kind::Stdin => (), // Nobody reads it any more.
+            Kind::Stdin => (), // No reader is left.
             // At a terminal the end is a character.
             Kind::StdinEnd => self.typed_all = self.terminal.is_none(),
             Kind::Window => self.resize(&bytes),
@@ -360,7 +360,7 @@ impl Board {
                 true
             }
             Err(err) if matches!(err.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => false,
-            // The end; a terminal whose other end is closed says so by an error.
+            // The end; a terminal whose other end is closed reports an error instead.
             Ok(_) | Err(_) => {
                 self.ended.push(at);
                 false
@@ -368,7 +368,7 @@ impl Board {
         }
     }
 
-    /// Moves what is left of a command that has ended; what stays silent now has nobody to write to it.
+    /// Moves the rest of the output of a command that has exited; a quiet descriptor has no writer left.
     fn move_rest(&mut self, now: Instant) {
         for at in 0..self.outputs.len() {
             while self.is_moving() && self.move_piece(at, now) {}
@@ -379,7 +379,7 @@ impl Board {
         self.ended.clear();
     }
 
-    /// Forgets who is gone, and cuts off who holds up the others.
+    /// Removes closed clients, and disconnects those that delay the others.
     fn tidy(&mut self, now: Instant) {
         self.newcomers.retain(Option::is_some);
         let may_take_time = self.may_take_time();
@@ -431,7 +431,7 @@ fn receive(mut socket: &UnixStream, decoder: &mut Decoder) -> io::Result<()> {
     }
 }
 
-/// A word that always fits: nothing else is ever said to who types.
+/// A frame that always fits: nothing else is ever sent to the client of the input.
 fn write_kind(mut socket: &UnixStream, kind: Kind) {
     socket.write_all(&frame::encoded(kind, &[])).ok();
 }
@@ -459,7 +459,7 @@ mod tests {
         let mut listener = UnixStream::connect(dir.path().join(SOCKET)).expect("a door");
         listener.set_nonblocking(true).expect("a socket");
         listener.write_all(&frame::encoded(Kind::Listen, &[])).expect("heard");
-        // Its output is closed; whether it has ended nobody knows yet.
+        // Its output is closed; whether it has exited is not known yet.
         drop(ends);
         let mut decoder = Decoder::default();
         let mut heard = |board: &mut Board| {

@@ -1,6 +1,6 @@
-//! What crosses the socket of a switchboard: one byte that says what it is, four that say how long, and the bytes.
+//! Frames on the socket of a switchboard: one byte for the kind, four for the length, and the bytes.
 //!
-//! Both ends are our own program, started by the same user; a frame that makes no sense ends the connection.
+//! Both ends are our own program, started by the same user; an invalid frame ends the connection.
 
 /// No frame holds more.
 pub(super) const FRAME_BYTES_MAX: usize = 64 * 1024;
@@ -10,13 +10,13 @@ const HEAD_BYTES: usize = 5;
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The first frame of who wants to listen.
+    /// The first frame of a client of the output.
     Listen,
-    /// The first frame of who wants to type.
+    /// The first frame of a client of the input.
     Type,
     /// The board agrees to either.
     Welcome,
-    /// The board does not: somebody else types already.
+    /// Rejected: the input is in use.
     Busy,
     Stdout,
     Stderr,
@@ -25,9 +25,9 @@ pub(super) enum Kind {
     StdinEnd,
     /// Rows and columns, two bytes each.
     Window,
-    /// What was asked for cannot be: there is no terminal.
+    /// The request is impossible: there is no terminal.
     NoTerminal,
-    /// Everything has been said.
+    /// End of the stream.
     End,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Frame {
     pub bytes: Vec<u8>,
 }
 
-/// The peer said something that is not a frame.
+/// The peer sent an invalid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 

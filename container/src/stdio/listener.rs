@@ -1,7 +1,7 @@
-//! One who listens to a container's output, with what has not reached them yet.
+//! A client of a container's output, with its pending bytes.
 //!
-//! Nothing is dropped for them: while their backlog is full the container's output waits. So that nobody can hold up a
-//! container and its other listeners for long, who does not catch up in time is cut off.
+//! Nothing is dropped: while its backlog is full the container's output waits. A client that does not catch up in
+//! time is disconnected, so that it cannot delay the container and other clients for long.
 
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::frame::{self, Kind};
 /// With so much waiting, a listener holds up the container's output.
 pub(super) const BACKLOG_BYTES_MAX: usize = 1024 * 1024;
 
-/// A listener who holds up others for so long, and did not take half of their backlog, is cut off.
+/// A client that delays others for so long, and did not read half of its backlog, is disconnected.
 pub(super) const HOLD_UP_MAX: Duration = Duration::from_secs(5);
 
-/// One who is alone in a session of their own is cut off after so long without taking anything.
+/// The only client of a session is disconnected after so long without reading.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]

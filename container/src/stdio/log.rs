@@ -45,7 +45,7 @@ impl Log {
         &self.file
     }
 
-    /// Appends. A disk that is full loses what does not fit, as it would without us; the container goes on.
+    /// Appends. On a full disk the rest is lost, as it would be without the supervisor; the container keeps running.
     pub fn write(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.limit.map_or(u64::MAX, |limit| limit.bytes_max.saturating_sub(self.bytes));
@@ -73,7 +73,7 @@ impl Log {
             gone(rustix::fs::renameat(&self.dir, old(number), &self.dir, old(number + 1)))?;
         }
         let file = beneath::open_to_append(&self.dir, self.name, OUTPUT_MODE)?;
-        // As the first one was; who may not give it away never needed to.
+        // With the owner of the first file; without the permission to change it the owner is the same anyway.
         let owner = rustix::fs::fstat(&self.file)?;
         std::os::unix::fs::fchown(&file, Some(owner.st_uid), Some(owner.st_gid)).ok();
         self.bytes = file.metadata()?.len();

@@ -1,10 +1,10 @@
-//! Standard input and output of containers: files in the sandbox that may be rotated, and for those who want to listen
-//! or to type, a switchboard.
+//! Standard input and output of containers: files in the sandbox that may be rotated, and a switchboard for attached
+//! clients.
 //!
-//! `plan` is what the agent decides for a container; `board` is the part of the supervisor that moves the bytes, with
-//! `log`, `listener` and `backlog` as its parts; `frame` is what crosses the socket between the two; `attach` is the agent's end
-//! of that socket. The supervisor outlives the agent, so what it serves is there again after a restart of the agent.
-//! Never here: HTTP, messages of the protocol, who may attach.
+//! `plan` is the agent's decision for a container; `board` is the part of the supervisor that moves the bytes, with
+//! `log`, `listener` and `backlog` as its parts; `frame` is the protocol on the socket between the two; `attach` is
+//! the agent's end of that socket. The supervisor outlives the agent, so attached clients can reconnect after a
+//! restart of the agent. Absent: HTTP, messages of the protocol, authorization.
 
 pub(crate) mod attach;
 mod backlog;

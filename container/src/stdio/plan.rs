@@ -22,7 +22,7 @@ pub enum ContainerLogger {
     Rotate { stdout: Rotation, stderr: Rotation, prefix: String },
 }
 
-/// What the supervisor is told.
+/// Parameters of the supervisor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StdioPlan {
     pub board: Option<BoardPlan>,
@@ -35,11 +35,11 @@ pub(crate) struct StdioPlan {
 pub(crate) struct BoardPlan {
     /// The command has a terminal.
     pub terminal: Option<Terminal>,
-    /// Nothing is read before somebody listens, and who listens alone may take their time.
+    /// Output is read only once a client is attached, and a single client may be slow.
     pub is_session: bool,
 }
 
-/// A terminal of this size, or of none in particular. A struct, because a plan that is told would lose the difference
+/// A terminal of this size, or of no particular one. A struct, because the serialized form would lose the difference
 /// between no terminal and one without a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Terminal {
@@ -85,7 +85,7 @@ pub(crate) fn plan(logger: &ContainerLogger, spec: &LaunchSpec) -> Result<StdioP
     Ok(StdioPlan { board, stdout, stderr })
 }
 
-/// What the container's own environment says, else what the operator said.
+/// From the container's own environment, else from the operator.
 fn chosen(
     default: Rotation,
     spec: &LaunchSpec,
@@ -143,7 +143,7 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 impl Rotation {
-    /// With what logrotate's options say, or why it cannot be.
+    /// With logrotate's options, or the error in them.
     pub fn with_options(self, options: &str) -> Result<Rotation, RotationFault> {
         let kept_max = parse_options(options)?.unwrap_or(self.kept_max);
         check(Rotation { kept_max, ..self })

@@ -29,7 +29,7 @@ pub(super) fn open(window: Option<(u16, u16)>, user: Option<&Identity>) -> io::R
     Ok((ours, theirs))
 }
 
-/// Tells the programs at the other end how large they are shown.
+/// Sets the size that programs at the other end see.
 pub(super) fn resize(ours: &File, rows: u16, columns: u16) -> io::Result<()> {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(rustix::termios::tcsetwinsize(ours, size)?)

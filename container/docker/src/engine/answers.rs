@@ -1,4 +1,4 @@
-//! What the engine answers, as far as somebody here reads it. It writes `null` for what is empty.
+//! Answers of the engine, as far as they are used here. An empty value is `null`.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ pub struct Created {
     pub warnings: Vec<String>,
 }
 
-/// A container, with all that the engine said of it.
+/// A container, with the engine's complete document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inspected {
     pub id: String,
     pub state: State,
     pub networks: BTreeMap<String, Network>,
     pub has_terminal: bool,
-    /// By which signal it wants to be asked to end.
+    /// The signal of a polite kill.
     pub stop_signal: Option<String>,
     pub raw: Value,
 }

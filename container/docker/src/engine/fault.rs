@@ -1,10 +1,10 @@
-//! Why the engine did not do what it was asked to.
+//! Failures of calls to the engine.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the engine itself said is in the message, word for word.
+/// The engine's own message is passed on unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineFault {
     #[error("cannot {doing}: the Docker engine does not answer at {}: {err}", socket.display())]
@@ -41,7 +41,7 @@ impl EngineFault {
         self.status() == Some(404)
     }
 
-    /// Whether nobody can say if the engine has done it.
+    /// Whether the outcome at the engine is unknown.
     pub fn is_uncertain(&self) -> bool {
         matches!(self, EngineFault::TimedOut { .. } | EngineFault::Broken { .. })
     }

@@ -1,6 +1,6 @@
-//! The Engine API, as far as containers of tasks need it: one method per call, every one with a limit of time and size.
+//! The Engine API, as far as containers of tasks need it: one method per call, each with a limit of time and size.
 //!
-//! Each call has a connection of its own, so that a slow one holds up nobody and to drop a future is to hang up.
+//! Each call has a connection of its own: a slow one delays no other, and dropping a future closes the connection.
 
 mod answers;
 mod events;
@@ -35,14 +35,14 @@ const PULL_STALL_TIMEOUT: Duration = Duration::from_secs(300);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The longest line of progress while an image is pulled.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
-/// A command has a process soon after it was asked for.
+/// Limit of the start of a command's process.
 const PID_LOOKS_MAX: u32 = 50;
 const PID_LOOK_EVERY: Duration = Duration::from_millis(20);
 const EXECUTING: &str = "run a command in the container";
-/// How much later than an end word may come that it was for want of memory.
+/// Limit of the delay between a termination and the event of its OOM kill.
 const OOM_EVENT_DELAY_SECS: u64 = 1;
 
-/// What stands for itself in a path or a query.
+/// Characters that need no encoding in a path or a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A Docker engine, by its socket. Cheap to clone.
@@ -68,7 +68,7 @@ pub struct Execution {
     output: transport::Answer,
 }
 
-/// Asked before a container starts, so that the shortest life is not missed.
+/// Read before a container starts, so that the shortest life is not missed.
 #[derive(Debug)]
 pub struct Waiting(transport::Answer);
 
@@ -77,7 +77,7 @@ impl Engine {
         Engine { socket: Arc::new(socket.to_owned()), version: Arc::new(OnceCell::new()) }
     }
 
-    /// The version of the API that both sides speak, asked for once.
+    /// The version of the API, negotiated once.
     pub async fn version(&self) -> Result<&str, EngineFault> {
         let negotiate = async {
             let call =
@@ -88,7 +88,7 @@ impl Engine {
         self.version.get_or_try_init(|| negotiate).await.map(String::as_str)
     }
 
-    /// What the engine says of itself and its machine.
+    /// The engine's information about itself and its machine.
     pub async fn info(&self) -> Result<Value, EngineFault> {
         self.json("ask for the engine's ways", Method::GET, "/info", None).await
     }
@@ -128,7 +128,7 @@ impl Engine {
         Ok(Logs::new(answer, has_terminal))
     }
 
-    /// Asks a container to end, and ends it when `grace` is over. One that is not there or has ended is fine.
+    /// Kills a container politely, and by force after `grace`. A missing or terminated container is a success.
     pub async fn stop(&self, name: &str, grace: Duration) -> Result<(), EngineFault> {
         let path = format!("/containers/{}/stop?t={}", escaped(name), grace.as_secs());
         let call = self.call("stop the container", Method::POST, &path, None).await?;
@@ -220,8 +220,8 @@ impl Engine {
         Ok(Execution { engine: self.clone(), id: made.id, output })
     }
 
-    /// Whether somebody in a container was killed for want of memory since a time, in seconds. For ends that `inspect`
-    /// does not explain: the engine may have heard of the end first.
+    /// Whether a process of a container was OOM-killed since a time, in seconds. For terminations that `inspect` does
+    /// not explain: the engine may have observed the exit before the kill.
     pub async fn was_out_of_memory(&self, name: &str, since: u64, now: u64) -> Result<bool, EngineFault> {
         let doing = "watch events of the container";
         let filters = json!({"container": [name], "event": ["oom"]}).to_string();
@@ -275,7 +275,7 @@ impl Engine {
 impl Execution {
     /// The exit code, once it has ended. Cancel safe.
     pub async fn exit_code(&mut self) -> Result<i64, EngineFault> {
-        while self.output.endless_chunk().await?.is_some() {} // Nobody wants what it says.
+        while self.output.endless_chunk().await?.is_some() {} // The output is not used.
         let garbled = || EngineFault::Garbled { doing: EXECUTING, why: "no exit code".into() };
         self.inspect().await?["ExitCode"].as_i64().ok_or_else(garbled)
     }
@@ -332,7 +332,7 @@ fn reference(image: &str) -> (&str, &str) {
     }
 }
 
-/// A line of progress; the last one may say that it failed.
+/// A line of progress; the last one may report a failure.
 fn progress(doing: &'static str, line: &[u8]) -> Result<(), EngineFault> {
     let told: Value = serde_json::from_slice(line).unwrap_or_default();
     match told["error"].as_str() {

@@ -28,7 +28,7 @@ pub(super) struct Whole {
     pub body: Bytes,
 }
 
-/// A successful answer whose body is still to come.
+/// A successful answer whose body is not read yet.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub doing: &'static str,
@@ -78,7 +78,7 @@ pub(super) async fn send_call(socket: &Path, call: &Call, limit: Duration) -> Re
     asked.unwrap_or(Err(EngineFault::TimedOut { doing: call.doing, limit }))
 }
 
-/// Makes a call whose answer comes bit by bit; `limit` is for its beginning.
+/// Makes a call with a streamed answer; `limit` is for its beginning.
 pub(super) async fn open(
     socket: &Path,
     call: &Call,
@@ -128,7 +128,7 @@ async fn collect(doing: &'static str, body: Incoming) -> Result<Bytes, EngineFau
     }
 }
 
-/// `304` says that there was nothing to do.
+/// `304` means that there was nothing to do.
 fn check(doing: &'static str, status: StatusCode, body: &[u8]) -> Result<(), EngineFault> {
     if status.is_success() || status == StatusCode::NOT_MODIFIED {
         return Ok(());

@@ -36,7 +36,7 @@ pub(crate) fn cpu_shares(demand: &Demand, policy: &Policy) -> u64 {
     ((per_cpu * demand.cpus) as u64).max(SHARES_MIN)
 }
 
-/// How long a container may run in each tenth of a second; `None` if nothing is said about that.
+/// CPU time in each tenth of a second; `None` for no limit.
 pub(crate) fn cpu_quota_us(demand: &Demand, policy: &Policy) -> Option<Limit<u64>> {
     match demand.cpu_limit.or(policy.enable_cfs.then_some(Limit::Finite(demand.cpus)))? {
         Limit::Finite(cpus) => {

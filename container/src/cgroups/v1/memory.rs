@@ -9,9 +9,9 @@ const LIMIT: &str = "memory.limit_in_bytes";
 const LIMIT_WITH_SWAP: &str = "memory.memsw.limit_in_bytes";
 const SOFT_LIMIT: &str = "memory.soft_limit_in_bytes";
 
-/// The kernel wants memory <= memory with swap at every moment, so the order depends on the direction: up, swap first;
-/// down, memory first. Down is only offered: with more in use than can be reclaimed the kernel refuses, and the former
-/// limit stays.
+/// The kernel requires memory <= memory with swap at every moment, so the order depends on the direction: up, swap
+/// first; down, memory first. A lower limit may be rejected: with more in use than can be reclaimed the former limit
+/// stays.
 pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy, fresh: bool) -> Vec<Step> {
     let bound = match demand.mem_bound() {
         Limit::Finite(bytes) => bytes.to_string(),

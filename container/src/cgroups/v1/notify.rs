@@ -17,7 +17,7 @@ pub(crate) fn register(cgroup: &Path, file: &str, argument: &str) -> io::Result<
     Ok(event)
 }
 
-/// How often it was signalled since this was asked last.
+/// Number of signals since the last call.
 pub(crate) fn take(event: &OwnedFd) -> u64 {
     let mut count = [0; 8];
     match rustix::io::read(event, &mut count) {

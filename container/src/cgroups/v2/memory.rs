@@ -24,8 +24,8 @@ pub(crate) fn settle(cgroup: &Path, demand: &Demand, fresh: bool) -> Vec<Step> {
     steps
 }
 
-/// An OOM kill in the cgroup that holds a container's own processes kills all of these, and nobody else: were it set on
-/// the cgroup around, a machine without memory would kill an executor for one of its tasks.
+/// An OOM kill in the cgroup of a container's own processes kills all of these and no others: set on the cgroup
+/// around, a machine without memory would kill an executor for one of its tasks.
 pub(crate) fn kill_together(processes: &Path) -> Step {
     Step::offer(processes, "memory.oom.group", 1)
 }

@@ -1,4 +1,4 @@
-//! What the engine is told, as text.
+//! Requests to the engine, as text.
 
 use expect_test::{Expect, expect};
 use tepui_proto::json;

@@ -81,7 +81,7 @@ pub(super) fn compile(
     }
 }
 
-/// Names that this machine does not know can never be called.
+/// System calls that this machine does not have can never be made.
 fn add(rule: &Rule, program: &mut Vec<Instruction>) {
     let numbers: Vec<u32> = rule.names().filter_map(|name| syscalls::number(name)).collect();
     let answer = answer(rule.action, rule.errno_ret);
@@ -101,7 +101,7 @@ fn add(rule: &Rule, program: &mut Vec<Instruction>) {
     }
 }
 
-/// Answers if all arguments are as they should be; otherwise goes on behind, with the number loaded again.
+/// Returns the action if all arguments match; otherwise continues behind, with the number loaded again.
 fn with_arguments(arguments: &[Argument], answer: u32) -> Vec<Instruction> {
     let parts: Vec<Vec<(u16, Goal, Goal, u32)>> = arguments.iter().map(compare).collect();
     let length = parts.iter().map(Vec::len).sum::<usize>() + 1;

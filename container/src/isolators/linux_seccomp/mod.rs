@@ -41,7 +41,7 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     Ok(())
 }
 
-/// What an operator chose must hold for tasks that say nothing.
+/// The operator's default applies to tasks without a profile.
 pub(crate) fn check(options: &IsolatorOptions) -> Result<(), OptionsFault> {
     if options.seccomp_config_dir.is_none() {
         return Err(OptionsFault::SeccompDirectory);

@@ -1,6 +1,6 @@
-//! Profiles as Docker writes them: which system calls are let through, and what happens to the others.
+//! Profiles in Docker's format: the allowed system calls, and the action for the others.
 //!
-//! Only parsed here; whoever wrote the file is told what of it cannot be understood.
+//! Only parsed here; errors name the part that is invalid.
 
 use serde::Deserialize;
 
@@ -119,7 +119,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Whether it says anything about a machine; one without a list is about all.
+    /// Whether the rule applies to an architecture; a rule without a list applies to all.
     pub fn is_for(&self, architecture: &str) -> bool {
         let mapped = self.arch_map.iter().map(|map| &map.architecture);
         let mut all = mapped.chain(&self.architectures).peekable();
