@@ -37,7 +37,7 @@ pub struct Agent {
     /// Containers of executors that are being launched, and the executor that subscribed before its launch was reported.
     pub(crate) launching: BTreeMap<ContainerId, Option<EarlySubscription>>,
     pub(crate) executors_by_container: BTreeMap<ContainerId, (FrameworkId, ExecutorId)>,
-    /// What executors said while their containers are looked at.
+    /// Updates of executors whose containers are being inspected.
     pub(crate) waiting_updates: BTreeMap<ContainerId, WaitingUpdates>,
     /// Containers that executors are about to launch for tasks that are over: they are not.
     pub(crate) never_launched: BTreeSet<ContainerId>,
@@ -55,9 +55,9 @@ pub struct Agent {
     pub(crate) oversubscription: Oversubscription,
     pub(crate) evicting: Evicting,
     pub(crate) releasing: Releasing,
-    /// Entities that the next reconcile pass looks at.
+    /// Entities for the next reconcile pass.
     pub(crate) touched: Touched,
-    /// It said that it ends.
+    /// Its termination is announced.
     pub(crate) ended: bool,
     /// The version readers have.
     pub(crate) published: u64,
@@ -78,7 +78,7 @@ impl Agent {
         self.state.info.id.as_option().cloned()
     }
 
-    /// Sends a call to the master if the agent is subscribed; what it misses is told when it subscribes again.
+    /// Sends a call to the master if the agent is subscribed; otherwise the next SUBSCRIBE contains the information.
     pub(crate) fn tell_master(&self, call: link_api::Call, out: &mut Out) {
         if let Some(link) = self.link.subscribed() {
             out.effect(Effect::Master { link, call: Box::new(call) });

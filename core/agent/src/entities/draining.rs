@@ -50,7 +50,7 @@ fn kill_all(agent: &mut Agent, now: Now, out: &mut Out) {
     }
 }
 
-/// The operator's patience, if the task asks for more or does not say.
+/// The operator's grace period, if the task's own is longer or unset.
 fn policy(config: &pb::DrainConfig, task: &pb::TaskInfo) -> Option<pb::KillPolicy> {
     let most = config.max_grace_period.as_option()?;
     let own = task.kill_policy.grace_period.as_option();

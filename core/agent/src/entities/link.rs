@@ -1,7 +1,7 @@
-//! The link with the leading master: opened with a random backoff, held as long as something is heard on it.
+//! The link with the leading master: opened with a random backoff, kept as long as messages arrive on it.
 //!
-//! A broken link is healed by a new one whose SUBSCRIBE says everything the agent knows. Nothing is queued for a link
-//! that is not subscribed.
+//! A broken link is replaced by a new one whose SUBSCRIBE contains the agent's complete state. Nothing is queued for
+//! a link that is not subscribed.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -130,8 +130,8 @@ fn isolations(framework: &Framework) -> impl Iterator<Item = api::call::Isolatio
     })
 }
 
-/// Tasks that never came to be here, while their frameworks have not acknowledged that: a master that did not know of these
-/// updates would declare the tasks forgotten, and their ids could be reused too early.
+/// Tasks that were dropped before they started, until their frameworks acknowledge: a master without these updates
+/// would declare the tasks unknown, and their ids could be reused too early.
 fn dropped(agent: &Agent) -> impl Iterator<Item = pb::Task> + '_ {
     agent.streams.iter().filter_map(|((framework, task), stream)| {
         let status = stream.newest().filter(|status| status.state.is_terminal())?;
@@ -152,10 +152,10 @@ fn dropped(agent: &Agent) -> impl Iterator<Item = pb::Task> + '_ {
     })
 }
 
-/// Everything the agent knows.
+/// The agent's complete state.
 fn subscribe(agent: &Agent) -> api::call::Subscribe {
     let state = &agent.state;
-    // Nobody wants to hear of frameworks that are ending here; a master that did not know that would wait for them.
+    // Frameworks that are shutting down here are left out; a master would wait for them.
     let frameworks = || state.frameworks.values().filter(|framework| !framework.terminating);
     let executors = || frameworks().flat_map(|framework| framework.executors.values());
     let all_tasks = || executors().flat_map(|executor| executor.tasks.values());

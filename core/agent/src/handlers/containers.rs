@@ -1,4 +1,4 @@
-//! What containers tell: started, not started, ended.
+//! Events of containers: launched, failed to launch, terminated.
 
 use alloc::format;
 use alloc::sync::Arc;

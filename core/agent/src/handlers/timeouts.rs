@@ -1,4 +1,4 @@
-//! Executors and tasks whose time is over.
+//! Timeouts of executors and tasks.
 
 use alloc::format;
 
@@ -54,7 +54,7 @@ pub(crate) fn completion(agent: &mut Agent, now: Now, framework: &FrameworkId, t
     overdue(agent, now, framework, task, TaskEvent::CompletionTimedOut, out);
 }
 
-/// If the executor has other tasks it goes on, and only the task's own container is destroyed.
+/// If the executor has other tasks it keeps running, and only the task's own container is destroyed.
 fn overdue(
     agent: &mut Agent,
     now: Now,

@@ -13,7 +13,7 @@ use crate::{Estimator, Eviction, QosController};
 /// What to do with executors found after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recover {
-    /// Let them come back.
+    /// Let executors resubscribe.
     Reconnect,
     /// End them all, then end the process.
     Cleanup,
@@ -47,7 +47,7 @@ pub struct Config {
     pub executor_kill_margin: Duration,
     /// As the docker executor has it, for tasks without a kill policy.
     pub docker_stop_timeout: Duration,
-    /// How long borrowers of resources that are taken back may take to end.
+    /// Grace period of borrowers whose resources are reclaimed.
     pub slack_eviction_grace: Duration,
     pub estimator: Estimator,
     /// How often an estimate is made.
@@ -55,7 +55,7 @@ pub struct Config {
     pub qos_controller: QosController,
     /// How far corrections are apart at least.
     pub qos_correction_interval_min: Duration,
-    /// When tasks that use more memory than they asked for are ended.
+    /// When tasks above their memory request are evicted.
     pub eviction: Eviction,
     pub registration_backoff_factor: Duration,
     pub recover: Recover,
@@ -71,7 +71,7 @@ pub struct Config {
     pub isolation: Vec<String>,
     /// Cpu requests are also upper limits (`--cgroups_enable_cfs`).
     pub cgroups_enable_cfs: bool,
-    /// A task that asks for no cpus or no memory may use what others leave (`--best_effort_tasks`).
+    /// Tasks without a cpu or memory request are best effort (`--best_effort_tasks`).
     pub best_effort_tasks: bool,
     /// Labels of an executor may limit it with all its tasks (`--task_group_limits`).
     pub task_group_limits: bool,

@@ -50,7 +50,7 @@ pub enum Effect {
     Publish {
         state: crate::State,
     },
-    /// The process must end: it was told to, or cannot go on.
+    /// The process must exit: it was told to, or cannot continue.
     Exit {
         message: String,
         failed: bool,
@@ -58,7 +58,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Signs of life, and kills of tasks that their executors know: of another one an executor ignores it.
+    /// Heartbeats, and kills of delivered tasks: an executor ignores the kill of an unknown one.
     pub(crate) fn is_independent(&self) -> bool {
         match self {
             Effect::Kill { .. } => true,

@@ -1,4 +1,4 @@
-//! What the agent can hear.
+//! Inputs of the agent.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tepui_types::{ConnId, ContainerEvent, DiskRoom};
 
 use crate::state::tables::{LinkId, Load, MachineMemory, MemoryUse, SandboxUse, Used};
 
-/// On whose behalf a call about containers is made.
+/// The caller of a call about containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// Authorized for the user of the call.
@@ -65,7 +65,7 @@ impl Sender {
 pub enum Input {
     /// The first input, once: start recovery and then look for a master.
     Start,
-    /// The link asked for by Effect::Connect is open; the agent subscribes.
+    /// The link requested by Effect::Connect is open; the agent subscribes.
     LinkUp {
         link: LinkId,
     },
@@ -98,7 +98,7 @@ pub enum Input {
         conn: ConnId,
     },
     Container(ContainerEvent),
-    /// The operator wants the agent to leave the cluster: all tasks end, then the process.
+    /// The agent leaves the cluster: all tasks are killed, then the process exits.
     Unregister,
     /// What every container of ours uses.
     Used {

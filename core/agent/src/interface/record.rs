@@ -17,7 +17,7 @@ use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
 use crate::state::key::Key;
 use crate::state::tables::HistoryEntry;
 
-/// One change of what the agent must still know after a restart.
+/// One change of durable state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
     Agent(Box<stored::StoredAgent>),

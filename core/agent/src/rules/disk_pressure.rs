@@ -1,7 +1,7 @@
-//! Disk pressure: the disk of the records is short of room. Until it has more, nothing is begun that needs room; what
-//! terminates does, with records in the reserve of the store, and sandboxes that nobody needs are removed at once.
+//! Disk pressure: the disk of the records is nearly full. While it lasts, requests that need space are rejected;
+//! terminating tasks use the reserve of the store, and sandboxes that are no longer needed are removed at once.
 //!
-//! Fed by the shell, which measures. Never here: how much room is enough.
+//! Fed by the shell, which measures. Absent: the thresholds.
 
 use alloc::format;
 use alloc::string::String;

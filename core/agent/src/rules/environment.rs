@@ -1,7 +1,7 @@
-//! The variables an executor finds in its environment.
+//! The environment of an executor.
 //!
-//! Complete: nothing is inherited from the agent. What a container's own file system changes (`MESOS_SANDBOX`, `PATH`)
-//! is the container's to say.
+//! Complete: nothing is inherited from the agent. Variables that depend on the container's file system
+//! (`MESOS_SANDBOX`, `PATH`) are set by the containerizer.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -69,7 +69,7 @@ fn is_of_loader(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
 }
 
-/// Adds what the command asks for.
+/// Adds the command's own variables.
 pub(crate) fn add_command(all: &mut Environment, command: &pb::CommandInfo) {
     for variable in &command.environment.variables {
         if let Some(value) = value_of(variable) {

@@ -1,6 +1,6 @@
-//! Sandboxes that nobody needs any more: kept for a while, shorter the fuller the disk is, then removed.
+//! Sandboxes that are no longer needed: kept for a while, shorter the fuller the disk is, then removed.
 //!
-//! What waits is recorded, so that a restart forgets no directory.
+//! Pending removals are recorded, so that a restart loses none.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::agent::{Agent, Out};
 use crate::state::paths;
 use crate::state::tables::Timer;
 
-/// From now on nobody needs this directory.
+/// From now on this directory is no longer needed.
 pub(crate) fn schedule(agent: &mut Agent, now: Now, path: String, out: &mut Out) {
     out.record(Record::PathUnused { path: path.clone(), since: now.wall });
     agent.gc.insert(path, now.wall);

@@ -61,7 +61,7 @@ pub(crate) fn built_in(program: &str, kind: &str) -> pb::CommandInfo {
     }
 }
 
-/// In nobody's books but the agent's. None of what the task itself asks nothing of, if that means `best_effort`: its
+/// Accounted by the agent only. With `best_effort`, nothing of a resource that the task itself does not request: its
 /// executor is in the same cgroups.
 fn overhead(best_effort: bool, task: &pb::TaskInfo) -> Vec<pb::Resource> {
     let asked = |name: &str| task.resources.iter().any(|one| one.name == name && one.scalar.value > 0.0);

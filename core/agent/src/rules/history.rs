@@ -27,7 +27,7 @@ const COMPLETED_TASKS_PER_EXECUTOR_MAX: usize = 200;
 /// How many ended frameworks readers are shown.
 const COMPLETED_FRAMEWORKS_MAX: usize = 50;
 
-/// A task is over, told and acknowledged; what is to be recorded of it.
+/// A task is terminal and its update acknowledged; returns the record.
 pub(crate) fn task_done(
     agent: &mut Agent,
     framework: &FrameworkId,
@@ -47,7 +47,7 @@ pub(crate) fn task_done(
     kept
 }
 
-/// A task that ended with its executor and that nobody wants to hear of.
+/// A task that terminated with its executor, whose updates are no longer needed.
 pub(crate) fn task_left(
     agent: &mut Agent,
     framework: &FrameworkId,
@@ -117,7 +117,7 @@ pub(crate) fn framework_done(agent: &mut Agent, id: &FrameworkId, out: &mut Out)
     kept
 }
 
-/// A framework comes back: what it completed before, and the number under which it was kept itself.
+/// A framework returns: its completed tasks, and the number of its own record.
 pub(crate) fn take_back(agent: &mut Agent, id: &FrameworkId) -> (QueueSync<Arc<Executor>>, Option<u64>) {
     let completed = &agent.state.completed_frameworks;
     let Some(former) = completed.iter().find(|framework| framework.id == *id).cloned() else {

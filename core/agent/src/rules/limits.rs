@@ -15,9 +15,9 @@ use crate::state::{Executor, Task};
 /// What may be limited, under both its names.
 pub(crate) const LIMITED: [(&str, Name); 2] = [("cpus", Name::Cpus), ("mem", Name::Mem)];
 
-/// Per resource: nothing if no task has a limit; else the sum of the limits, of the requests of tasks without one, and
-/// of the executor's own share. Who asks for nothing may use what others leave. A limit of the whole group stands above
-/// all of that.
+/// Per resource: none if no task has a limit; else the sum of the limits, of the requests of tasks without one, and
+/// of the executor's own share. Without a request a task is best effort. A limit of the whole group overrides all of
+/// that.
 pub(crate) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f64> {
     let own = Resources::from_proto(&executor.info.resources).unwrap_or_default();
     let mut all = BTreeMap::new();
@@ -28,7 +28,7 @@ pub(crate) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f
     };
     for (name, key) in LIMITED {
         if let Some(limit) = group.get(name) {
-            // What was promised is never taken back.
+            // A granted request is never reduced.
             all.insert(name.to_string(), limit.max(executor.resources().amount(&key).to_f64()));
             continue;
         }
@@ -48,8 +48,8 @@ pub(crate) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f
     all
 }
 
-/// Whether a task asks for nothing of a resource and thereby for what others leave of it. In a group that shares the
-/// executor's cgroups, and with Docker, it has no place of its own to be given that in.
+/// Whether a task has no request for a resource and is thereby best effort. In a group that shares the executor's
+/// cgroups, and with Docker, it has no cgroup of its own for that.
 pub(crate) fn is_best_effort(config: &Config, task: &Task, name: &Name) -> bool {
     let (_, is_group) = task.delivery;
     let shares = is_group && !task.has_own_cgroups();
@@ -58,7 +58,7 @@ pub(crate) fn is_best_effort(config: &Config, task: &Task, name: &Name) -> bool 
     config.best_effort_tasks && !shares && !in_docker && task.resources.amount(name).is_zero()
 }
 
-/// A limit that nobody would enforce.
+/// A limit that cannot be enforced.
 pub(crate) fn missing_isolator<K: Borrow<str> + Ord, V>(
     isolation: &[String],
     limits: &BTreeMap<K, V>,

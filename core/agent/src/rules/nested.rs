@@ -1,4 +1,4 @@
-//! Containers that terminate: pending waits are answered, and nested containers forgotten.
+//! Containers that terminate: pending waits are answered, and nested containers removed.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -12,7 +12,7 @@ use crate::Record;
 use crate::agent::{Agent, Out};
 use crate::state::tables::WaitForm;
 
-/// An executor's container terminated: those who wait for it are told, and nothing below it is known any more.
+/// An executor's container terminated: pending waits are answered, and all containers below it removed.
 pub(crate) fn top_ended(agent: &mut Agent, id: &ContainerId, termination: &Termination, out: &mut Out) {
     forget_below(agent, id, out);
     answer_all(agent, id, Some(termination), out);
@@ -25,7 +25,7 @@ pub(crate) fn forget_below(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
     }
 }
 
-/// Nothing is known about the container any more; who waits for it is told so.
+/// The container is no longer known; pending waits receive that answer.
 pub(crate) fn forget(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
     answer_all(agent, id, None, out);
     if let Some(conn) = agent.requests.launches.remove(id) {
@@ -55,7 +55,7 @@ pub(crate) fn is_recorded(agent: &Agent, id: &ContainerId) -> bool {
     }
 }
 
-/// Answers everybody who waits for this container; without termination it is not known any more.
+/// Answers all waits for this container; without a termination it is unknown.
 pub(crate) fn answer_all(
     agent: &mut Agent,
     id: &ContainerId,

@@ -1,8 +1,8 @@
-//! Overdue tasks: killed tasks and tasks past their `max_completion_time` that their executor has not ended.
+//! Overdue tasks: killed tasks and tasks past their `max_completion_time` that their executor has not terminated.
 //!
-//! An executor of ours may live in the cgroups of its tasks, and one of these may leave it neither processor time nor
+//! A built-in executor may live in the cgroups of its tasks, and one of these may leave it neither processor time nor
 //! memory. So the agent kills from outside what such an executor has not killed in time. A framework's own executor
-//! may take as long as it likes: only its framework knows what a kill means to it.
+//! has unlimited time: only its framework defines what a kill means to it.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) fn longest(task: &Task) -> Option<Duration> {
     u64::try_from(longest.nanoseconds).ok().filter(|longest| *longest > 0).map(Duration::from_nanos)
 }
 
-/// Why a task is over that was ended from outside, if it was; its executor may call that a failure.
+/// Reason of a task that was killed from outside; its executor may report a failure.
 pub(crate) fn overdue(
     agent: &Agent,
     framework: &FrameworkId,
@@ -56,7 +56,7 @@ pub(crate) fn cause(executor: &Executor, task: &Task) -> Option<Cause> {
     })
 }
 
-/// A task that was to be killed is ended together with its executor.
+/// An overdue task is terminated together with its executor.
 pub(crate) fn killed(message: String) -> Cause {
     Cause { state: TaskState::TASK_KILLED, reason: Reason::REASON_EXECUTOR_TERMINATED, message }
 }
@@ -65,7 +65,7 @@ pub(crate) fn killed(message: String) -> Cause {
 pub(crate) enum Place {
     /// A container of its own.
     Container(ContainerId),
-    /// The container of its executor, or one that nobody knows to be the task's.
+    /// The container of its executor, or one that is not known to be the task's.
     Executor,
     Nowhere,
 }
@@ -98,7 +98,7 @@ pub(crate) fn may_be_over(agent: &Agent, id: &ContainerId) -> bool {
     executor.is_some_and(|it| it.tasks.values().all(|task| named_container(task).as_ref() != Some(id)))
 }
 
-/// Whether an executor runs something of which it has not said yet what it is.
+/// Whether an executor runs a container that it has not named yet.
 fn has_unnamed(agent: &Agent, executor: &Executor) -> bool {
     let is_named =
         |id: &ContainerId| executor.tasks.values().any(|task| named_container(task).as_ref() == Some(id));

@@ -1,7 +1,6 @@
-//! Which users a framework may use on this agent: the checks of the master, made again.
+//! The users that a framework may use on this agent: the checks of the master, repeated.
 //!
-//! Asked when tasks are admitted and when an executor launches a container.
-//! Never here: how a name becomes a user of the machine.
+//! Applied when tasks are admitted and when an executor launches a container. Absent: resolution of user names.
 
 use alloc::format;
 use alloc::string::String;

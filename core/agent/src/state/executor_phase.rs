@@ -14,7 +14,7 @@ pub enum ExecutorPhase {
     Registering,
     /// It subscribed; `conn` is its event stream, if that is open.
     Running { conn: Option<ConnId> },
-    /// It was told to terminate, or is being destroyed; by the agent's decision if there is a cause.
+    /// It is shutting down, or is being destroyed; by the agent's decision if there is a cause.
     Terminating { conn: Option<ConnId>, cause: Option<Arc<Cause>> },
     /// Its container terminated; updates of its tasks may still wait for their acknowledgement.
     Terminated { cause: Option<Arc<Cause>> },

@@ -1,7 +1,7 @@
-//! The names under which the agent keeps what it knows, and the only place that builds or reads them.
+//! Keys of the agent's records; only this module builds or parses them.
 //!
-//! Ids hold no `/` (see [`check_id`](tepui_types::check_id)), so parts cannot run into each other. Numbers are padded:
-//! the order of keys is the order of events.
+//! Ids contain no `/` (see [`check_id`](tepui_types::check_id)), so parts cannot run into each other. Numbers are
+//! padded: the order of keys is the order of events.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use tepui_types::{ExecutorId, FrameworkId, TaskId};
 
-/// What a key stands for.
+/// The kind of record of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Agent,
@@ -48,7 +48,7 @@ impl Key {
         }
     }
 
-    /// `None` for a key this version does not know.
+    /// `None` for an unknown key.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some(path) = text.strip_prefix("path/") {
             return Some(Key::Path(path.into()));

@@ -14,9 +14,9 @@ pub(crate) struct Launching {
     pub(crate) tasks: Vec<pb::TaskInfo>,
     /// The tasks are handed over together.
     pub(crate) group: bool,
-    /// Whether the master thinks the executor new; unset if it does not know it.
+    /// Whether the executor is new to the master; unset if unknown.
     pub(crate) launch_executor: Option<bool>,
-    /// The master says that the framework may not use the user root.
+    /// The framework may not use the user root, by the master's decision.
     pub(crate) no_root: bool,
 }
 

@@ -53,7 +53,7 @@ pub struct State {
     pub completed_frameworks: QueueSync<Arc<Framework>>,
     /// Launched through the operator API: nested below an executor's container, or standing alone.
     pub containers: Map<ContainerId, Arc<Container>>,
-    /// Operations whose end nobody acknowledged yet, by their uuid.
+    /// Operations with unacknowledged statuses, by their uuid.
     pub operations: Map<[u8; 16], Arc<pb::Operation>>,
     pub drain: Option<Arc<Drain>>,
     /// Set while the disk of the records is short of room: launches are rejected.
@@ -72,9 +72,9 @@ pub struct State {
 /// How far the agent is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It does not know yet which of its containers still run.
+    /// It is not known yet which of its containers are alive.
     Recovering,
-    /// Executors from before the restart may come back; the master is not contacted yet.
+    /// Executors from before the restart may resubscribe; the master is not contacted yet.
     Reconnecting,
     Running,
     /// It ends when its last framework has ended.
@@ -85,7 +85,7 @@ pub enum Phase {
 pub struct Framework {
     pub id: FrameworkId,
     pub info: Arc<pb::FrameworkInfo>,
-    /// Its executors are shut down and its updates no longer wanted.
+    /// Its executors are shut down and its updates no longer needed.
     pub terminating: bool,
     pub executors: Map<ExecutorId, Arc<Executor>>,
     /// Oldest first.
@@ -162,7 +162,7 @@ pub struct Container {
     pub id: ContainerId,
     pub sandbox: Arc<str>,
     pub stage: ContainerStage,
-    /// It lives as long as the connection that asked for it, and does not survive a restart.
+    /// It lives as long as the connection of its call, and does not survive a restart.
     pub is_session: bool,
 }
 
@@ -204,7 +204,7 @@ pub struct Counters {
     pub slack_take_backs: u64,
     pub slack_take_back_time: Duration,
     pub slack_take_back_time_max: Duration,
-    /// Containers ended because they used more memory than they asked for while it was short.
+    /// Containers evicted for exceeding their memory request.
     pub memory_evictions: u64,
     pub disk_evictions: u64,
 }
@@ -222,7 +222,7 @@ impl State {
         self.executor(framework, executor)?.tasks.get(task).map(|task| &**task)
     }
 
-    /// The executor whose container this is.
+    /// The executor of this container.
     pub fn executor_in(&self, id: &ContainerId) -> Option<(&Framework, &Executor)> {
         let frameworks = self.frameworks.values();
         let mut executors = frameworks
@@ -289,7 +289,7 @@ impl State {
 }
 
 impl Framework {
-    /// Whether it wants to know more precise words than TASK_LOST.
+    /// Whether it supports states more precise than TASK_LOST.
     pub fn is_partition_aware(&self) -> bool {
         has_capability(&self.info, pb::framework_info::capability::Type::PARTITION_AWARE)
     }
@@ -359,7 +359,7 @@ impl Executor {
         self.generated || self.info.r#type == Some(pb::executor_info::Type::DEFAULT)
     }
 
-    /// It comes with the agent, and all that it still runs was to be killed: its end is what was asked for.
+    /// It is built in, and all its remaining tasks were killed: its termination is expected.
     pub fn is_shutdown_requested(&self) -> bool {
         self.is_built_in() && self.live_tasks().all(|task| task.stage.kill().is_requested())
     }
@@ -368,7 +368,7 @@ impl Executor {
         matches!(self.phase, ExecutorPhase::Terminating { .. } | ExecutorPhase::Terminated { .. })
     }
 
-    /// Why it is ended, if that is because somebody else needs what it holds.
+    /// Why it is terminated, if its resources are reclaimed.
     pub(crate) fn preempted(&self) -> Option<&Cause> {
         let cause = self.phase.cause().map(|cause| &**cause);
         cause.filter(|cause| cause.reason == pb::task_status::Reason::REASON_CONTAINER_PREEMPTED)

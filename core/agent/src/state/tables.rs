@@ -51,7 +51,7 @@ pub(crate) enum Timer {
     Connect,
     /// The link was silent, or did not come up, for too long.
     LinkSilent,
-    /// Executors had their time to come back after a restart.
+    /// The time of executors to resubscribe after a restart is over.
     Reregistration,
     /// The executor had its time to subscribe.
     Registration(FrameworkId, ExecutorId),

@@ -76,7 +76,7 @@ pub enum Transition {
         reason: Option<Reason>,
         message: Option<String>,
     },
-    /// An operator or executor asked for a container.
+    /// A container was requested by an operator or executor.
     ContainerRequested {
         container: Arc<Container>,
     },

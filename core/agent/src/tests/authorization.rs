@@ -20,7 +20,7 @@ fn state() -> State {
     World::default().run(script).agent.expect("started").state().clone()
 }
 
-/// Rules that allow these actions to `ops`, for one user or for any object, and nothing else to anybody.
+/// Rules that allow these actions to `ops`, for one user or for any object, and nothing else to any principal.
 fn only(actions: &[Action], user: Option<&str>) -> Authorizer {
     let some = |name: &str| Entity::Some([name.to_string()].into());
     let objects = user.map_or(Entity::Any, some);

@@ -238,7 +238,7 @@ fn limits_of_an_executor_are_sums() {
     }
 }
 
-/// The executor is told by its tasks how it runs them, also if the framework named it for the group alone.
+/// The executor receives the isolation of its tasks, also if the framework named it for the group alone.
 #[test]
 fn group_tasks_are_stored_with_their_executor() {
     let world = play("group e1 a,b");
@@ -250,7 +250,7 @@ fn group_tasks_are_stored_with_their_executor() {
     }
 }
 
-/// One executor id has one kind of isolation for ever: a master that comes later is told, also of who is over here.
+/// One executor id has one kind of isolation for ever: a later master receives it, also for terminated executors.
 #[test]
 fn share_cgroups_is_reported_for_completed_frameworks() {
     let world = play(
@@ -380,7 +380,7 @@ fn labels_set_the_limits_of_a_group() {
     assert_eq!(limits("group limits", "tepui.limits.mem:1"), (None, Some(160.0)));
 }
 
-/// Tasks of a group need not say which executor they are for; the executor hears it all the same.
+/// Tasks of a group may leave out their executor; the executor receives them with it.
 #[test]
 fn launch_group_event_sets_the_executor_of_each_task() {
     let world = World::default().run("start\nrecovered\ngo\ngroup e a,b\ne subscribe");

@@ -122,7 +122,7 @@ fn a_running_task_is_killed_and_its_sandbox_removed_at_once() {
     );
 }
 
-/// The agent tells it with its SUBSCRIBE, and when it ends.
+/// Reported with SUBSCRIBE, and when it ends.
 #[test]
 fn disk_pressure_is_reported_on_a_new_link() {
     run(

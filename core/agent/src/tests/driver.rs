@@ -1,6 +1,6 @@
-//! Reads a script, drives an agent with it, and writes down what comes out. Knows the API; the scripts do not.
+//! Reads a script, drives an agent with it, and prints the outbox. Uses the API; the scripts do not.
 //!
-//! Containers are called by their executor's id, random ids are replaced by names (`C1`, `C2`, …).
+//! Containers have their executor's id, random ids are replaced by names (`C1`, `C2`, …).
 
 mod words;
 
@@ -31,7 +31,7 @@ use words::*;
 /// After so many characters the next word starts a new line.
 const LINE_CHARS: usize = 84;
 
-/// What came before this line is how other tests begin as well; one of them says what comes of it.
+/// The lines before this one begin other tests as well; one of them has their output.
 pub(super) const BEGINNING_ENDS: &str = "...";
 
 /// Runs the script and compares everything that came out after its beginning.
@@ -55,7 +55,7 @@ pub(super) struct World {
     subscribing: Option<String>,
     names: Vec<(String, String)>,
     known: Vec<ContainerId>,
-    /// What was asked of containers, handed to executors in groups and told to the master, in full.
+    /// Prints container operations, task groups of executors and messages to the master in full.
     pub(super) specs: Vec<LaunchSpec>,
     pub(super) grouped: Vec<pb::TaskInfo>,
     pub(super) statuses: Vec<pb::TaskStatus>,
@@ -374,7 +374,7 @@ impl World {
         self.input(Input::Sandboxes { available_bytes: megabytes(available), sandboxes });
     }
 
-    /// So many megabytes are left, something waits so long; `C1:100/64` uses 100 megabytes and asked for 64.
+    /// Available megabytes, stall time; `C1:100/64` uses 100 megabytes of a request of 64.
     fn memory(&mut self, available: &str, pressure: &str, samples: &[&str]) {
         let megabytes = |text: &str| text.parse::<u64>().ok().map(|amount| amount << 20);
         let sample = |text: &&str| {

@@ -8,7 +8,7 @@ fn run(script: &str, expected: expect_test::Expect) {
     check(&std::format!("start\nrecovered\ngo\n...\n{script}"), expected);
 }
 
-/// A framework that launches under the id of a task has acknowledged its end, though nobody told the agent.
+/// A framework that launches under the id of a task has acknowledged its end, though the agent has not received that.
 #[test]
 fn relaunch_with_a_reused_task_id_is_a_new_task() {
     run(

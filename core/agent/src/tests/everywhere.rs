@@ -1,7 +1,7 @@
-//! A crash after each single thing the agent records or makes visible, with everybody else playing on.
+//! A crash after each record and effect of the agent, while its peers continue.
 //!
-//! The container lives on, the executor comes back with what nobody acknowledged, the master acknowledges what it
-//! sees. Whatever the moment: the task is launched at most once and its end is told.
+//! The container stays alive, the executor resubscribes with its unacknowledged updates, the master acknowledges the
+//! updates it receives. At any crash: the task is launched at most once and its termination is reported.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::string::String;
@@ -20,7 +20,7 @@ use tepui_types::{
 use super::driver::World;
 use crate::{Agent, Config, Effect, Input, LinkId, Sender};
 
-/// Things said before a run counts as stuck.
+/// Limit of steps before a run counts as stuck.
 const ROUNDS_MAX: usize = 400;
 
 #[derive(Default)]
@@ -164,7 +164,7 @@ impl Play {
             return;
         }
         self.inputs.push_back(Input::LinkEvent { link, event: event.into() });
-        // The master believes in the launch from the moment it said so; it does not say it twice.
+        // The master counts the launch as sent, and does not send it twice.
         if call.r#type == Some(link::call::Type::SUBSCRIBE) {
             let knows = call.subscribe.tasks.iter().any(|task| task.task_id.value == "t1");
             if !self.launched {
@@ -192,7 +192,7 @@ impl Play {
         }
     }
 
-    /// The launch got lost: the master asks for the task it believes in.
+    /// The launch was lost: the master reconciles the task.
     fn request_missing(&mut self) {
         let Some(Input::LinkEvent { event, .. }) = self.inputs.back_mut() else { return };
         let missing = link::event::MissingTask {

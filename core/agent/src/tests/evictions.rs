@@ -1,4 +1,4 @@
-//! Who goes when memory runs short, and that nobody else does.
+//! Evictions for memory: the chosen container, and no other.
 
 use expect_test::{Expect, expect};
 
@@ -154,7 +154,7 @@ fn eviction_reported_by_the_executor_keeps_the_agent_source() {
     assert_eq!(last.limitation.resources.len(), 1);
 }
 
-/// The largest sandbox goes, and nobody else until it is removed and measured again.
+/// The container with the largest sandbox is evicted, and no other until the sandbox is removed and measured again.
 #[test]
 fn task_with_the_largest_sandbox_is_evicted_under_disk_pressure() {
     check(
@@ -215,7 +215,7 @@ fn task_with_the_largest_sandbox_is_evicted_under_disk_pressure() {
     );
 }
 
-/// A framework that does not acknowledge keeps the sandbox: after a while somebody else has to go.
+/// A framework that does not acknowledge keeps the sandbox: after a while another container is evicted.
 #[test]
 fn a_sandbox_that_is_not_removed_in_time_does_not_stop_evictions() {
     check(

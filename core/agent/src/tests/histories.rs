@@ -85,7 +85,7 @@ fn history_includes_completed_tasks_of_running_executors() {
     );
 }
 
-/// Nobody wants to hear of the tasks that end with their framework; they are shown all the same.
+/// Updates of tasks that terminate with their framework are not sent; the tasks are shown all the same.
 #[test]
 fn history_includes_frameworks_that_were_shut_down() {
     check(
@@ -111,7 +111,7 @@ fn history_excludes_frameworks_without_checkpointing() {
     assert_eq!(completed(&world.run("restart\nrecovered")), "");
 }
 
-/// A framework that comes back is not over any more, and has what it completed.
+/// A framework that returns is not completed any more, and has its completed tasks.
 #[test]
 fn history_of_a_returning_framework_is_restored() {
     let script = task("t1", "") + "launch t2\n";

@@ -54,7 +54,7 @@ fn custom_executor_runs_several_tasks() {
     );
 }
 
-/// The agent must know its process before statuses name it.
+/// The agent must have the container's process before statuses name it.
 #[test]
 fn early_executor_subscription_waits_for_the_launch_report() {
     run(

@@ -298,7 +298,7 @@ fn operations_are_reported_until_acknowledged() {
     );
 }
 
-/// A master that did not know of such an update would declare the task forgotten, and its id could be reused too early.
+/// A master without such an update would declare the task unknown, and its id could be reused too early.
 #[test]
 fn dropped_tasks_are_reported_until_acknowledged() {
     check(

@@ -352,7 +352,7 @@ fn nested_containers_survive_an_agent_restart() {
     );
 }
 
-/// An executor whose agent was killed before it answered repeats its call, and waits for what it has launched.
+/// An executor whose agent was killed before it answered repeats its call, and waits for the container.
 #[test]
 fn repeated_launch_of_an_exited_container_is_accepted_after_a_restart() {
     run(

@@ -1,4 +1,4 @@
-//! Oversubscription: what is offered again, and who goes when the machine suffers.
+//! Oversubscription: revocable offers, and kills under pressure.
 
 use expect_test::expect;
 

@@ -326,7 +326,8 @@ fn undelivered_group_is_dropped_after_a_restart() {
     );
 }
 
-/// The agent crashes when it has written that a framework ends, and not yet that nobody wants its updates.
+/// The agent crashes when it has recorded the framework's shutdown, and not yet that its updates are no longer
+/// needed.
 #[test]
 fn interrupted_framework_shutdown_is_completed_after_a_restart() {
     check(

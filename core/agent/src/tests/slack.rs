@@ -1,4 +1,4 @@
-//! Lent resources are taken back: just enough borrowers go, and only then their owner's container starts.
+//! Lent resources are reclaimed: just enough borrowers are preempted, and only then the owner's container starts.
 
 use expect_test::expect;
 

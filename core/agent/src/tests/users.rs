@@ -12,7 +12,7 @@ use super::driver::World;
 
 const START: &str = "start\nrecovered\ngo\n";
 
-/// Rules by which everybody may use these users, and no others.
+/// Rules that allow these users to any principal, and no others.
 fn only(users: &[&str]) -> Authorizer {
     let users = Entity::Some(users.iter().map(ToString::to_string).collect());
     let allow = Rule { principals: Entity::Any, objects: users };
@@ -51,7 +51,7 @@ fn agent_authorizes_users_of_launches_again() {
     ] {
         assert_eq!(outcome(&world(only(&["nobody", "svc"]), script)), expected, "{script}");
     }
-    // Without rules the master decides alone, and what it says about root holds.
+    // Without rules the master decides alone, and its restriction of root holds.
     assert_eq!(outcome(&world(Authorizer::default(), "launch t user=root")), "root");
     assert_eq!(outcome(&world(Authorizer::default(), "launch t user=root no-root")), unauthorized);
 }
@@ -68,7 +68,7 @@ fn executor_launches_containers_as_users_of_its_tasks_only() {
         (only(&["nobody", "svc"]), "group e a", "by=executor user=svc", Some("svc")),
         (only(&["nobody", "svc"]), "group e a", "by=executor user=root", None),
         (only(&["nobody", "root"]), "group e a no-root", "by=executor user=root", None),
-        // Whoever else calls was authorized for the user.
+        // Other callers were authorized for the user.
         (Authorizer::default(), "group e a", "user=root", Some("root")),
     ] {
         let script = format!("{task}\n{begin}call launch C1.a {call}");

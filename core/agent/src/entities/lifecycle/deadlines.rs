@@ -16,10 +16,10 @@ use crate::rules::overdue::longest;
 use crate::state::tables::Timer;
 use crate::state::{Executor, Kill, Task};
 
-/// Between SIGTERM and SIGKILL, if nobody says otherwise: as our executors count it.
+/// Default time between SIGTERM and SIGKILL, as in the built-in executors.
 const KILL_GRACE: Duration = Duration::from_secs(3);
 
-/// A kill was asked for: from now on the executor's time runs.
+/// A kill was requested: from now on the executor has limited time.
 pub(crate) fn await_kill(
     agent: &mut Agent,
     now: Now,
@@ -31,7 +31,7 @@ pub(crate) fn await_kill(
     agent.timers.set(Timer::Kill(framework.clone(), task.clone()), at);
 }
 
-/// It was asked for again, which can only shorten that time.
+/// A repeated kill can only shorten that time.
 pub(crate) fn await_kill_again(
     agent: &mut Agent,
     now: Now,

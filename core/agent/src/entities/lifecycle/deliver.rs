@@ -15,7 +15,7 @@ use crate::rules::limits::limits;
 use crate::state::volumes::volumes;
 use crate::state::{Delivery, ExecutorPhase, TaskEvent};
 
-/// Hands over everything that waits, if the executor can be reached; else it goes on waiting.
+/// Delivers everything pending if the executor is connected.
 pub(crate) fn deliver(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
     let Some(executor) = agent.state.executor(framework, id) else { return };
     let ExecutorPhase::Running { conn: Some(conn) } = executor.phase else { return };

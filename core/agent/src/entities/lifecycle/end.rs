@@ -83,7 +83,7 @@ fn mark_terminated(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId, 
     }
 }
 
-/// What unfinished tasks become: what the container says, else what the agent ended it for, else plain failure.
+/// State of unfinished tasks: from the container's termination, else from the agent's reason, else a plain failure.
 fn verdict(executor: &Executor, termination: &Termination) -> Verdict {
     let cause = executor.phase.cause().map(|cause| &**cause);
     let messages: Vec<&str> = cause
@@ -110,7 +110,7 @@ fn verdict(executor: &Executor, termination: &Termination) -> Verdict {
     }
 }
 
-/// Tells the master that an executor ended, or that a promised one never began.
+/// Reports to the master that an executor terminated, or that a requested one never started.
 pub(crate) fn exited_executor(
     agent: &Agent,
     framework: &FrameworkId,
@@ -164,7 +164,7 @@ fn complete_task(agent: &mut Agent, framework: &FrameworkId, task: &TaskId, seqs
     agent.touched.framework(framework);
 }
 
-/// Forgets an executor that ended and whose tasks are all history, or wanted by nobody.
+/// Removes a terminated executor whose tasks are all completed, or whose framework is shutting down.
 pub(crate) fn remove_executor_if_done(
     agent: &mut Agent,
     now: Now,

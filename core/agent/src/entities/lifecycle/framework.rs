@@ -32,7 +32,7 @@ pub(crate) fn update_framework(agent: &mut Agent, info: pb::FrameworkInfo, out: 
     record(agent, &id, out);
 }
 
-/// A framework that comes back keeps what it completed.
+/// A framework that returns keeps its completed tasks.
 fn add_framework(agent: &mut Agent, id: FrameworkId, info: pb::FrameworkInfo, out: &mut Out) {
     let (completed_executors, number) = history::take_back(agent, &id);
     let framework = Framework {
@@ -54,7 +54,7 @@ fn add_framework(agent: &mut Agent, id: FrameworkId, info: pb::FrameworkInfo, ou
     history::drop_records(number.into_iter().collect(), out);
 }
 
-/// Forgets a framework that has no executor and no unacknowledged update left.
+/// Removes a framework without executors and unacknowledged updates.
 pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &FrameworkId, out: &mut Out) {
     let Some(framework) = agent.state.frameworks.get(id).cloned() else { return };
     if !framework.executors.is_empty() || status::has_any(agent, id) {
@@ -70,7 +70,7 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &Framewo
     end_if_done(agent, now, out);
 }
 
-/// An agent that was told to end does so with its last framework and the last container that stands alone.
+/// A terminating agent exits with its last framework and the last standalone container.
 pub(crate) fn end_if_done(agent: &mut Agent, now: Now, out: &mut Out) {
     let done = agent.state.phase == Phase::Terminating
         && agent.state.frameworks.is_empty()
@@ -81,7 +81,7 @@ pub(crate) fn end_if_done(agent: &mut Agent, now: Now, out: &mut Out) {
     }
 }
 
-/// The next start is that of a new agent: nothing of this one may come back.
+/// The next start is that of a new agent: no record of this one may be recovered.
 fn forget_all(agent: &mut Agent, now: Now, out: &mut Out) {
     let id = agent.id();
     if !id.is_empty() {

@@ -63,7 +63,7 @@ fn remember(
     }
 }
 
-/// Nobody has the task, so nothing else will ever be said about it.
+/// No executor has the task, so no other update about it can come.
 fn unknown(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
     if agent.streams.contains_key(&(framework.clone(), task.clone())) {
         return; // What became of it is on its way.

@@ -110,7 +110,7 @@ fn never_launch(agent: &mut Agent, id: ContainerId) {
     }
 }
 
-/// The executor may still receive the task, and launch its container before the agent learns whose that is.
+/// The executor may still receive the task, and launch its container before the agent can match the two.
 fn expect_name(agent: &mut Agent, executor: ContainerId, task: TaskId) {
     let unnamed = agent.unnamed_tasks.entry(executor).or_default();
     if unnamed.len() < UNNAMED_MAX {

@@ -13,7 +13,7 @@ use crate::rules::environment::shutdown_grace;
 use crate::state::tables::Timer;
 use crate::state::{Cause, ExecutorEvent, ExecutorPhase};
 
-/// Asks an executor to end; if it has not after its grace period, it is destroyed.
+/// Shuts an executor down; after its grace period it is destroyed.
 pub(crate) fn shutdown_executor(
     agent: &mut Agent,
     now: Now,
@@ -32,7 +32,7 @@ pub(crate) fn shutdown_executor(
     request_shutdown(agent, now, framework, id, conn, out);
 }
 
-/// Asks an executor to end because somebody needs what it holds; one that cannot be asked is ended at once.
+/// Shuts an executor down because its resources are reclaimed; one that is not connected is destroyed at once.
 pub(crate) fn preempt(
     agent: &mut Agent,
     now: Now,
@@ -69,7 +69,7 @@ fn request_shutdown(
     agent.timers.set(Timer::Shutdown(framework.clone(), id.clone()), now.mono + grace);
 }
 
-/// Ends an executor at once; `cause` says what its unfinished tasks become.
+/// Destroys an executor at once; `cause` becomes the reason of its unfinished tasks.
 pub(crate) fn destroy(
     agent: &mut Agent,
     now: Now,
@@ -88,7 +88,7 @@ pub(crate) fn destroy(
     }
 }
 
-/// Ends an executor whose container was never requested: there is nothing to wait for.
+/// Terminates an executor whose container was never requested: there is nothing to wait for.
 fn end_pending(
     agent: &mut Agent,
     now: Now,

@@ -14,7 +14,7 @@ use crate::state::Phase;
 use crate::state::tables::Timer;
 use crate::state::transition::Transition;
 
-/// Ends all executors of a framework; nobody wants to hear of its tasks any more.
+/// Terminates all executors of a framework; updates of its tasks are no longer needed.
 pub(crate) fn shutdown_framework(agent: &mut Agent, now: Now, id: &FrameworkId, out: &mut Out) {
     let Some(framework) = agent.state.framework(id).filter(|framework| !framework.terminating) else {
         // There may be updates about tasks that never came to be.
@@ -33,7 +33,7 @@ pub(crate) fn shutdown_framework(agent: &mut Agent, now: Now, id: &FrameworkId, 
     agent.touched.framework(id);
 }
 
-/// Told to end, or started with `--recover=cleanup`: ends everything, forgets everything, ends.
+/// Told to terminate, or started with `--recover=cleanup`: kills all tasks, removes all records, exits.
 pub(crate) fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
     agent.state.phase = Phase::Terminating;
     agent.state.touch();

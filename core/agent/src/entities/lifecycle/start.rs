@@ -61,7 +61,7 @@ pub(crate) fn add(
     id
 }
 
-/// The executor's user, else the framework's; nobody in particular unless users may be switched.
+/// The executor's user, else the framework's; none unless users may be switched.
 fn user_of(agent: &Agent, framework: &FrameworkId, info: &pb::ExecutorInfo) -> Option<Arc<str>> {
     if !agent.config.switch_user {
         return None;
@@ -71,7 +71,7 @@ fn user_of(agent: &Agent, framework: &FrameworkId, info: &pb::ExecutorInfo) -> O
     (!user.is_empty()).then(|| Arc::from(user))
 }
 
-/// Asks for the executor's container. From now on it has to subscribe in time.
+/// Requests the executor's container. From now on it has to subscribe in time.
 pub(crate) fn launch(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
     let Some(spec) = launch_spec(agent, framework, id) else { return };
     if let Some(executor) = agent.state.executor_mut(framework, id) {

@@ -14,7 +14,7 @@ use crate::state::Executor;
 use crate::state::tables::Timer;
 use crate::state::tables::{Estimator, Used, Watched};
 
-/// How slowly a peak is forgotten: after this time half of what it was above the usual.
+/// Half-life of a peak above the average.
 const PEAK_HALF_LIFE: Duration = Duration::from_secs(300);
 /// Estimates are cut to whole steps, so that not every breath of a task makes a new one.
 const STEP_THOUSANDTHS: i64 = 100;
@@ -40,7 +40,7 @@ impl Watched {
     }
 }
 
-/// A peak counts at once and is forgotten slowly.
+/// A peak counts at once and decays slowly.
 fn mark(mark: f64, value: f64, passed: Duration) -> f64 {
     let (passed, half) = (passed.as_secs_f64(), PEAK_HALF_LIFE.as_secs_f64());
     if value >= mark { value } else { mark - (mark - value) * passed / (passed + half) }
@@ -59,11 +59,11 @@ pub(crate) fn used(agent: &mut Agent, now: Now, samples: &[Used]) {
         };
         watched.insert(sample.id.clone(), entry);
     }
-    // Who was not measured any more is gone.
+    // Containers without a measurement have terminated.
     agent.oversubscription.watched = watched;
 }
 
-/// Time for a new estimate; the master hears of one that differs.
+/// Time for a new estimate; one that differs is sent to the master.
 pub(crate) fn due(agent: &mut Agent, now: Now, out: &mut Out) {
     let target = match &agent.config.estimator {
         Estimator::Noop => return,

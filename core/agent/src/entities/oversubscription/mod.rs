@@ -1,8 +1,8 @@
-//! Oversubscription: resources that are given out and not used are offered again, revocable; and when the machine
-//! suffers, those who took them go.
+//! Oversubscription: allocated but unused resources are offered again as revocable; under pressure their users are
+//! killed.
 //!
-//! The estimator works from samples of what containers use, the controller from samples of the machine's load; both
-//! come in as inputs. Nothing is measured here.
+//! The estimator works from samples of container usage, the controller from samples of the machine's load; both come
+//! in as inputs. Nothing is measured here.
 
 mod estimate;
 mod quality;

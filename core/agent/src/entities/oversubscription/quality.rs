@@ -12,7 +12,7 @@ use crate::entities::{lifecycle, status};
 use crate::state::tables::{Load, QosController};
 use crate::state::{Cause, Executor};
 
-/// The machine was looked at.
+/// A new sample of the machine.
 pub(crate) fn loaded(agent: &mut Agent, now: Now, load: Load, out: &mut Out) {
     if now.mono < agent.oversubscription.corrected_until {
         return;

@@ -1,8 +1,8 @@
-//! Who has to go so that what is held fits into what there is: whole executors, the youngest first, and nobody whose end
-//! would not help.
+//! The choice of executors to preempt so that the allocation fits the agent: whole executors, the youngest first, and
+//! only those whose termination helps.
 //!
-//! Pure arithmetic over what executors hold. Two things must hold for the agent: everything firm and everything lent
-//! fit into its total, and what is lent fits into what is reserved and holds nobody's data.
+//! Pure arithmetic over allocations. Two conditions must hold for the agent: firm and lent resources fit its total,
+//! and lent resources fit the reservations without persistent data.
 
 use alloc::vec::Vec;
 
@@ -11,14 +11,14 @@ use tepui_resources::{Name, Resources, Scalar};
 
 use crate::state::tables::ExecutorKey;
 
-/// What one executor holds, its tasks included; not allocated to anybody.
+/// Resources of one executor including its tasks, without allocation.
 #[derive(Clone, Debug)]
 pub(super) struct Holding {
     pub(super) key: ExecutorKey,
     pub(super) added: Wall,
     /// What cannot be taken from it.
     pub(super) firm: Resources,
-    /// Lent to it: reserved for somebody who did not use it.
+    /// Lent to it: reserved for an owner that did not use it.
     pub(super) slack: Resources,
 }
 
@@ -86,7 +86,7 @@ impl<'t> Sums<'t> {
         sums
     }
 
-    /// The amounts that have to be given back.
+    /// The amounts to reclaim.
     fn missing(&self) -> Vec<(Name, Scalar)> {
         let missing = |name: &Name| {
             let lent = self.slack.amount(name);

@@ -1,8 +1,8 @@
-//! Lent resources: reserved ones that their owner did not use, lent to others as allocation slack, and taken back.
+//! Lent resources: reserved ones that their owner did not use, lent to others as allocation slack, and reclaimed.
 //!
-//! Whatever needs the room, a launch or the end of a reservation, first makes just enough borrowers go; a launch waits
-//! until they are gone. Who has to go and who may start is worked out anew from what is held each time, so a restart
-//! in between changes nothing. Nothing happens here on an agent without borrowers.
+//! A launch or the end of a reservation first preempts just enough borrowers; a launch is pending until they have
+//! terminated. Victims and launches are derived from the current allocation each time, so a restart in between
+//! changes nothing. Nothing happens here on an agent without borrowers.
 
 mod choose;
 
@@ -35,7 +35,7 @@ pub(crate) fn may_start(agent: &mut Agent, now: Now, key: &ExecutorKey, borrows:
     false
 }
 
-/// Something ended or changed, or somebody began to wait: borrowers are told to go, and who has room starts.
+/// An allocation changed or a launch became pending: borrowers are preempted, and launches that fit are started.
 pub(crate) fn settle(agent: &mut Agent, now: Now, out: &mut Out) {
     if agent.slack.borrowers.is_empty() && agent.slack.waiting.is_empty() {
         return;
@@ -52,14 +52,14 @@ pub(crate) fn settle(agent: &mut Agent, now: Now, out: &mut Out) {
     for key in waiting {
         let executor = agent.state.executor(&key.0, &key.1);
         if executor.is_none_or(|executor| executor.is_ending() || executor.queue.is_empty()) {
-            agent.slack.waiting.remove(&key); // It was ended, or its tasks were, while it waited.
+            agent.slack.waiting.remove(&key); // It was terminated, or its tasks were, while it was pending.
         } else if fits(agent, &key) {
             start(agent, now, &key, out);
         }
     }
 }
 
-/// Tells the framework of a launch that waits for borrowers why its tasks do not start yet.
+/// Reports to the framework of a pending launch why its tasks do not start yet.
 pub(crate) fn note_waiting(agent: &mut Agent, now: Now, key: &ExecutorKey, tasks: &[TaskId], out: &mut Out) {
     let (framework, executor) = key;
     if !agent.slack.is_waiting(framework, executor) {
@@ -90,8 +90,8 @@ pub(crate) fn reservations_changed(agent: &mut Agent, now: Now, operation: &Oper
     settle(agent, now, out);
 }
 
-/// After a restart: who borrows, who was told to go, and whatever was not handed over yet. All of that waits until it is
-/// known what still runs.
+/// After a restart: borrowers, preempted executors, and pending launches. All of these wait until it is known which
+/// containers are alive.
 pub(crate) fn restore(agent: &mut Agent, now: Now) {
     let mut queued = Vec::new();
     for executor in agent.state.frameworks.values().flat_map(|framework| framework.executors.values()) {
@@ -118,7 +118,7 @@ pub(crate) fn restore(agent: &mut Agent, now: Now) {
     }
 }
 
-/// Who came back after a restart is back: what waits and has room goes on, and what was being taken back still is.
+/// Recovery has finished: pending launches that fit are started, and reclaims continue.
 pub(crate) fn recovered(agent: &mut Agent, now: Now, out: &mut Out) {
     let waiting: Vec<ExecutorKey> = agent.slack.waiting.keys().cloned().collect();
     for key in waiting {
@@ -142,7 +142,7 @@ fn start(agent: &mut Agent, now: Now, key: &ExecutorKey, out: &mut Out) {
     lifecycle::start_waiting(agent, now, &key.0, &key.1, out);
 }
 
-/// Makes those go who hold what is needed. Those who are going already are not counted as holding anything.
+/// Preempts the holders of the needed resources. Executors that are already terminating do not count as holders.
 fn take_back(agent: &mut Agent, now: Now, role: Option<&Role>, out: &mut Out) {
     if agent.slack.borrowers.is_empty() {
         return;
@@ -172,7 +172,7 @@ fn fits(agent: &Agent, key: &ExecutorKey) -> bool {
     choose::fits(&agent.state.total, &held_by_others(agent, key))
 }
 
-/// What everybody holds by now; of this executor, also what waits.
+/// The current allocation; of this executor including its pending tasks.
 fn held_by_others(agent: &Agent, key: &ExecutorKey) -> Vec<Holding> {
     let held = |it: &Executor| {
         let own = (it.framework_id.clone(), it.id.clone());
@@ -224,7 +224,7 @@ fn is_borrower(executor: &Executor) -> bool {
     executor.booked().iter().any(|resource| resource.revocable() == Revocable::AllocationSlack)
 }
 
-/// For whom it runs: by its reserved resources, else by those allocated to it. What is lent is not taken for anybody.
+/// Its role: by its reserved resources, else by its allocated ones. Lent resources do not count.
 fn role_of(executor: &Executor) -> Option<Role> {
     let all = executor.booked().non_revocable();
     let reserved = all.iter().find_map(|resource| resource.reservation_role().cloned());

@@ -1,4 +1,4 @@
-//! How an update becomes part of its task: completed by what the agent knows, applied, and put on its stream.
+//! The way of an update into its task: completed with the agent's data, applied, and appended to its stream.
 
 use alloc::string::ToString;
 use alloc::vec;
@@ -17,7 +17,7 @@ use crate::rules::overdue::overdue;
 use crate::state::tables::Timer;
 use crate::state::{ContainerStage, Counters, Delivery, Task, TaskEvent};
 
-/// An update that the agent makes about a task it knows, or about one that never came to be.
+/// An update made by the agent about a known task, or about one that was dropped.
 pub(crate) fn from_agent(
     agent: &mut Agent,
     now: Now,
@@ -42,12 +42,12 @@ pub(crate) fn from_agent(
     }
 }
 
-/// Whether its executor has said anything about the task: then it had a container.
+/// Whether its executor has sent an update about the task: then it had a container.
 fn was_reported(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, task: &TaskId) -> bool {
     agent.state.task(framework, executor, task).is_some_and(|task| !task.task.statuses.is_empty())
 }
 
-/// An update about a task of which only the master knows; so may be its framework.
+/// An update about a task, and possibly a framework, that only the master has.
 pub(crate) fn report_missing(
     agent: &mut Agent,
     now: Now,
@@ -121,7 +121,7 @@ pub(crate) fn restore(task: &mut Task, status: &pb::TaskStatus) {
     }
 }
 
-/// An executor that is told to go because somebody needs what it holds calls that a kill or a failure.
+/// A preempted executor reports its termination as a kill or a failure.
 fn set_preempted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, status: &mut pb::TaskStatus) {
     let executor = agent.state.executor(framework, executor);
     if let Some(cause) = executor.and_then(|executor| executor.preempted())
@@ -162,7 +162,7 @@ fn set_overdue(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, st
     }
 }
 
-/// While the agent is being emptied, its kills say so.
+/// While the agent is draining, its kills have the reason of the drain.
 fn set_draining(agent: &Agent, framework: &FrameworkId, status: &mut pb::TaskStatus) {
     let Some(drain) = &agent.state.drain else { return };
     if !matches!(status.state, TaskState::TASK_KILLING | TaskState::TASK_KILLED) {
@@ -175,8 +175,8 @@ fn set_draining(agent: &Agent, framework: &FrameworkId, status: &mut pb::TaskSta
     }
 }
 
-/// What the agent knows about the container of the task, added to what the executor said. Of a container that has ended,
-/// what was said before.
+/// The agent's data about the container of the task, added to the executor's update. Of a terminated container the
+/// data of the previous update.
 pub(crate) fn merged_container_status(
     agent: &Agent,
     framework: &FrameworkId,

@@ -10,13 +10,13 @@ use tepui_types::{ExecutorId, FrameworkId, TaskId, lost_as};
 
 use crate::agent::Agent;
 
-/// What the agent has to say about a task.
+/// Content of an update made by the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) state: TaskState,
     pub(crate) reason: Option<Reason>,
     pub(crate) message: Option<String>,
-    /// The resources whose limit was hit.
+    /// The resources whose limit was reached.
     pub(crate) limited: alloc::vec::Vec<pb::Resource>,
 }
 
@@ -31,7 +31,7 @@ impl Verdict {
     }
 }
 
-/// The precise word for a lost task if its framework knows it, TASK_LOST otherwise.
+/// The precise state of a lost task if its framework supports it, TASK_LOST otherwise.
 pub(crate) fn lost(agent: &Agent, framework: &FrameworkId, precise: TaskState) -> TaskState {
     let aware = agent.state.framework(framework).is_some_and(|framework| framework.is_partition_aware());
     lost_as(aware, precise)
@@ -59,7 +59,7 @@ pub(super) fn status(
     }
 }
 
-/// Names the resources whose limit was hit, if any was.
+/// Names the resources whose limit was reached, if any.
 pub(super) fn limitation(limited: &[pb::Resource]) -> Option<pb::TaskResourceLimitation> {
     let resources = || limited.to_vec();
     (!limited.is_empty()).then(|| pb::TaskResourceLimitation { resources: resources(), ..Default::default() })

@@ -1,6 +1,6 @@
-//! Status updates: taken in from executors or made by the agent, recorded, told to the master until acknowledged.
+//! Status updates: received from executors or made by the agent, recorded, sent to the master until acknowledged.
 //!
-//! One stream per task. A framework that checkpoints has its updates recorded before anybody hears of them.
+//! One stream per task. Updates of a framework that checkpoints are recorded before they are visible.
 
 mod apply;
 mod make;
@@ -21,7 +21,7 @@ use crate::state::transition::{TaskUpdate, Transition};
 pub(crate) use apply::{apply_update, from_agent, merged_container_status, report_missing, restore};
 pub(crate) use make::{Verdict, lost};
 
-/// Puts an update at the end of its stream, records it, and tells the master if it is the head.
+/// Appends an update to its stream, records it, and sends it to the master if it is the head.
 pub(crate) fn push(
     agent: &mut Agent,
     now: Now,
@@ -77,14 +77,14 @@ pub(crate) fn unacknowledged_end(agent: &Agent, framework: &FrameworkId, task: &
     head.state.is_terminal().then(|| head.uuid.clone().unwrap_or_default())
 }
 
-/// Forgets a task's updates; the numbers under which they are recorded.
+/// Removes a task's updates; returns the numbers of their records.
 fn forget(agent: &mut Agent, framework: &FrameworkId, task: &TaskId) -> Range<u64> {
     let key = (framework.clone(), task.clone());
     agent.timers.clear(&Timer::Retry(framework.clone(), task.clone()));
     agent.streams.remove(&key).map_or(0..0, |stream| stream.kept())
 }
 
-/// Forgets everything about a framework's updates.
+/// Removes all updates of a framework.
 pub(crate) fn close_all(agent: &mut Agent, framework: &FrameworkId, out: &mut Out) {
     for task in tasks_of(agent, framework) {
         let seqs = forget(agent, framework, &task);
@@ -94,7 +94,7 @@ pub(crate) fn close_all(agent: &mut Agent, framework: &FrameworkId, out: &mut Ou
     }
 }
 
-/// Whether a framework still has updates that nobody acknowledged.
+/// Whether a framework has unacknowledged updates.
 pub(crate) fn has_any(agent: &Agent, framework: &FrameworkId) -> bool {
     agent
         .streams
@@ -110,7 +110,7 @@ pub(crate) fn pause(agent: &mut Agent) {
     }
 }
 
-/// The link is back: every head is told again, with patience reset.
+/// The link is subscribed: every head is sent again, with the first retry interval.
 pub(crate) fn resume(agent: &mut Agent, now: Now, out: &mut Out) {
     let all: Vec<(FrameworkId, TaskId)> = agent.streams.keys().cloned().collect();
     for (framework, task) in all {
@@ -118,7 +118,7 @@ pub(crate) fn resume(agent: &mut Agent, now: Now, out: &mut Out) {
     }
 }
 
-/// A framework has a new scheduler: its heads are told again.
+/// A framework has a new scheduler: its heads are sent again.
 pub(crate) fn resume_framework(agent: &mut Agent, now: Now, framework: &FrameworkId, out: &mut Out) {
     for task in tasks_of(agent, framework) {
         resend(agent, now, framework, &task, out);
@@ -147,7 +147,7 @@ fn tasks_of(agent: &Agent, framework: &FrameworkId) -> Vec<TaskId> {
     own.map(|((_, task), _)| task.clone()).collect()
 }
 
-/// Tells the master the head of a stream and sets the time after which it is told again.
+/// Sends the head of a stream to the master and sets the time of the next retry.
 fn forward(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
     if agent.link.subscribed().is_none() {
         return;

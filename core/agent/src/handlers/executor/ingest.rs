@@ -59,13 +59,13 @@ pub(super) fn ingest(
     agent.tell_executor(conn, event, out);
 }
 
-/// Whether an update can be told apart from others and is about this agent.
+/// Whether an update is unique and about this agent.
 fn is_sound(agent: &Agent, status: &pb::TaskStatus) -> bool {
     let other = status.agent_id.as_option().is_some_and(|id| Some(id) != agent.state.info.id.as_option());
     status.uuid.as_ref().is_some_and(|uuid| uuid.len() == UUID_BYTES) && !other
 }
 
-/// Whether the update tells something: the task is known, not over, and this was not said before.
+/// Whether the update is new: the task is known, not terminal, and the update was not received before.
 fn is_news(
     agent: &Agent,
     framework: &FrameworkId,

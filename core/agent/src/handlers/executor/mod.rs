@@ -82,7 +82,7 @@ fn check(agent: &Agent, call: &Call) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// An executor's stream ended. That alone changes nothing: it may come back, or its container ends.
+/// An executor's stream closed. That alone changes nothing: it may resubscribe, or its container terminates.
 pub(crate) fn closed(agent: &mut Agent, conn: ConnId, out: &mut Out) {
     let early =
         agent.launching.values_mut().find(|early| early.as_ref().is_some_and(|early| early.conn == conn));

@@ -49,7 +49,7 @@ pub(super) fn subscribe(
     }
     attach(agent, now, conn, &framework, &id, out);
     if agent.state.executor(&framework, &id).is_some_and(|executor| executor.is_pointless()) {
-        // All its tasks were killed before it came: there is nothing to tell it but to go.
+        // All its tasks were killed before it subscribed: it is shut down.
         lifecycle::shutdown_executor(agent, now, &framework, &id, out);
     } else {
         welcome(agent, conn, &framework, &id, out);
@@ -134,7 +134,7 @@ fn forget_unnamed(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) {
     }
 }
 
-/// Tasks handed over on a stream that broke before they arrived: the executor does not know them.
+/// Tasks delivered on a stream that broke before they arrived: the executor does not have them.
 fn drop_unknown(
     agent: &mut Agent,
     now: Now,
@@ -158,7 +158,7 @@ fn drop_unknown(
     }
 }
 
-/// Our own executors leave when their tasks have ended. One whose tasks never came would wait for ever.
+/// Built-in executors exit when their tasks have terminated. One whose tasks never arrived would wait for ever.
 fn end_if_useless(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
     let Some(executor) = agent.state.executor(framework, id) else { return };
     if executor.is_built_in() && executor.live_tasks().next().is_none() {

@@ -39,8 +39,8 @@ pub(crate) fn update(
     }
 }
 
-/// The end of a task in the executor's own container, without a reason, under an agent that limits memory. An executor with
-/// tasks of its own knows better than its container which of them finished.
+/// A terminal update without a reason for a task in the executor's own container, under an agent that limits memory.
+/// An executor with several tasks reports which of them finished better than its container does.
 fn needs_examination(agent: &Agent, executor: &Executor, status: &pb::TaskStatus) -> bool {
     let limits_memory =
         agent.config.isolation.iter().any(|name| name == "cgroups/mem" || name == "cgroups/all");
@@ -53,7 +53,7 @@ fn needs_examination(agent: &Agent, executor: &Executor, status: &pb::TaskStatus
     limits_memory && is_end && status.reason.is_none() && own.is_none_or(|own| own == executor.container_id)
 }
 
-/// The container was looked at.
+/// The container was inspected.
 pub(crate) fn examined(
     agent: &mut Agent,
     now: Now,
@@ -74,7 +74,7 @@ pub(crate) fn examined(
     }
 }
 
-/// The container terminated: what it said before is taken as it was said.
+/// The container terminated: earlier updates are applied unchanged.
 pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, out: &mut Out) {
     agent.never_launched.retain(|other| other.top() != id);
     agent.unnamed_tasks.remove(id);
@@ -84,7 +84,7 @@ pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, out: &mut Out
     }
 }
 
-/// Adds to what an executor said what only the kernel knew.
+/// Adds the kernel's data to an executor's update.
 fn explain(status: &mut pb::TaskStatus, killed: Termination) {
     status.state = killed.state.unwrap_or(status.state);
     status.reason = killed.reason;

@@ -1,4 +1,4 @@
-//! What an executor's call must look like, whoever sends it.
+//! Validation of an executor's calls.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! ACKNOWLEDGE_OPERATION: somebody has seen the outcome of an operation.
+//! ACKNOWLEDGE_OPERATION: the status of an operation was received.
 
 use tepui_proto::tepui::agent::v1::event::AcknowledgeOperation;
 

@@ -82,7 +82,7 @@ fn is_ignored(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> 
     launching.tasks.is_empty() || ids.any(|id| check_id(id).is_err()) || launching.tasks.iter().any(known)
 }
 
-/// A framework with a single role need not say for whom its resources are.
+/// A framework with a single role may leave out the allocation of resources.
 fn inject_allocation(launching: &mut Launching) {
     let info = &launching.framework;
     let multi = has_capability(info, pb::framework_info::capability::Type::MULTI_ROLE);
@@ -153,7 +153,7 @@ fn reject(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Opti
     }
 }
 
-/// A limit of a task that nobody would enforce; Docker enforces its own.
+/// A task limit that cannot be enforced; Docker enforces its own.
 fn unenforced(agent: &Agent, task: &pb::TaskInfo) -> Option<String> {
     let container = task.container.as_option();
     match container.map(|container| container.r#type) {

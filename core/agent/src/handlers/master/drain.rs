@@ -1,4 +1,4 @@
-//! DRAIN: an operator wants the agent empty.
+//! DRAIN: kill all tasks of the agent.
 
 use tepui_fsm::Now;
 use tepui_proto::tepui::agent::v1::event::Drain;

@@ -52,7 +52,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: Event, out: &mut Out) {
             update_framework::update_framework(agent, now, take(event.update_framework), out);
         }
         event::Type::SHUTDOWN => shutdown::shutdown(agent, now, take(event.shutdown), out),
-        event::Type::UNKNOWN => (), // From a newer master; what matters is said by other events too.
+        event::Type::UNKNOWN => (), // From a newer master; relevant changes are sent as known events too.
     }
 }
 

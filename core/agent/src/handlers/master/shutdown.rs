@@ -12,13 +12,13 @@ pub(super) fn shutdown(agent: &mut Agent, now: Now, _event: Shutdown, out: &mut 
     end_everything(agent, now, out);
 }
 
-/// The same without a master's order: it is told that the agent leaves.
+/// The same on request of the agent's operator; the master is informed.
 pub(crate) fn unregister(agent: &mut Agent, now: Now, out: &mut Out) {
     unregister_only(agent, out);
     end_everything(agent, now, out);
 }
 
-/// Tells the master, if there is a link to it, that it has nothing to expect of this agent.
+/// Sends the master, if there is a link, that this agent leaves.
 pub(super) fn unregister_only(agent: &Agent, out: &mut Out) {
     let call = Call { r#type: Some(call::Type::UNREGISTER), ..Default::default() };
     agent.tell_master(call, out);
@@ -26,7 +26,7 @@ pub(super) fn unregister_only(agent: &Agent, out: &mut Out) {
 
 fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
     if agent.state.phase == Phase::Recovering {
-        // As soon as it knows what there is to end.
+        // After recovery, when all containers are known.
         agent.recovery.leaving = true;
         return;
     }

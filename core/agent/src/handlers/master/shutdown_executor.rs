@@ -1,4 +1,4 @@
-//! SHUTDOWN_EXECUTOR: a scheduler wants an executor to end.
+//! SHUTDOWN_EXECUTOR: a scheduler shuts an executor down.
 
 use tepui_fsm::Now;
 use tepui_proto::tepui::agent::v1::event::ShutdownExecutor;

@@ -40,7 +40,7 @@ pub(super) fn subscribed(agent: &mut Agent, now: Now, event: Subscribed, out: &m
     let master = event.master_info.into_option().unwrap_or_default();
     link::subscribed(agent, now, Duration::from_secs_f64(silence), master, out);
     if agent.state.phase == Phase::Terminating {
-        // It was told to leave while it subscribed: nothing that begins now would be waited for.
+        // The agent began to terminate while it subscribed: new work would not be waited for.
         return shutdown::unregister_only(agent, out);
     }
     status::resume(agent, now, out);

@@ -1,4 +1,4 @@
-//! What may be asked for in a LAUNCH_CONTAINER, whatever runs: resources, limits, and whose cgroups they are kept in.
+//! Validation of LAUNCH_CONTAINER, for all kinds of containers: resources, limits, and the cgroups in use.
 
 use alloc::format;
 

@@ -1,7 +1,7 @@
-//! Calls of operators, and of the default executor, about containers: the checks they share, then one file per call.
+//! Calls about containers, by operators and the default executor: the checks they share, then one file per call.
 //!
-//! A container is known by its whole id. Nested ones live below an executor's container and are remembered after their
-//! end until they are removed or the executor ends; standalone ones are forgotten when they end.
+//! A container is identified by its whole id. Nested ones live below an executor's container and are kept after their
+//! termination until they are removed or the executor terminates; standalone ones are removed when they terminate.
 
 mod check;
 mod kill;
@@ -33,7 +33,7 @@ const CONTAINER_ID_CHARS_MAX: usize = 242;
 /// How deep containers may be nested.
 const CONTAINER_DEPTH_MAX: usize = 16;
 
-/// Sessions that ended by themselves are remembered, with their sandboxes, for those who ask how; not more of them.
+/// Limit of sessions kept with their sandboxes after they terminated by themselves, for later waits.
 const ENDED_SESSIONS_KEPT_MAX: usize = 100;
 
 pub(crate) fn call(agent: &mut Agent, conn: ConnId, sender: &Sender, call: Call, out: &mut Out) {
@@ -137,7 +137,7 @@ pub(crate) fn found_alive(agent: &mut Agent, id: &ContainerId, pid: Option<u32>)
     }
 }
 
-/// The container could not be started: it is as if it had never been asked for.
+/// The container failed to launch: it is removed.
 pub(crate) fn launch_failed(agent: &mut Agent, now: Now, id: &ContainerId, message: String, out: &mut Out) {
     if let Some(conn) = agent.requests.launches.remove(id) {
         agent.reject(conn, Status::BadRequest, message, out);
@@ -146,7 +146,7 @@ pub(crate) fn launch_failed(agent: &mut Agent, now: Now, id: &ContainerId, messa
     lifecycle::end_if_done(agent, now, out);
 }
 
-/// The container terminated: those who wait are told; a nested one is remembered.
+/// The container terminated: pending waits are answered; a nested one is kept.
 pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, termination: Termination, out: &mut Out) {
     let Some(container) = agent.state.container_mut(id) else { return };
     container.stage = ContainerStage::Ended(termination.clone());
@@ -183,7 +183,7 @@ fn session_ended(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
     }
 }
 
-/// A sandbox was removed, or could not be. False if nobody asked for it here.
+/// A sandbox was removed, or could not be. False if no call here requested it.
 pub(crate) fn path_done(agent: &mut Agent, path: &str, error: Option<&str>, out: &mut Out) -> bool {
     let Some(conn) = agent.requests.removals.remove(path) else { return false };
     match error {
@@ -207,7 +207,7 @@ pub(crate) fn is_known(agent: &Agent, id: &ContainerId) -> bool {
     executor_in(agent, id).is_some() || agent.state.containers.contains_key(id)
 }
 
-/// The live executor whose container this is.
+/// The live executor of this container.
 fn executor_in<'a>(agent: &'a Agent, id: &ContainerId) -> Option<&'a Executor> {
     let (framework, executor) = agent.executors_by_container.get(id)?;
     let executor = agent.state.executor(framework, executor)?;

@@ -1,4 +1,4 @@
-//! REMOVE_CONTAINER and REMOVE_NESTED_CONTAINER: forget an ended container and its sandbox.
+//! REMOVE_CONTAINER and REMOVE_NESTED_CONTAINER: remove a terminated container and its sandbox.
 
 use alloc::format;
 use alloc::string::ToString;

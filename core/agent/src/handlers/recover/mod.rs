@@ -1,7 +1,7 @@
-//! From records back to an agent, and from a started process to one that looks for its master.
+//! From records to an agent, and from a started process to one that connects to its master.
 //!
-//! Containers say which of them still live; executors from before the restart get some time to come back; only then is
-//! the master contacted.
+//! The containerizer reports which containers are alive; executors from before the restart have some time to
+//! resubscribe; only then is the master contacted.
 
 mod load;
 mod rebuild;
@@ -281,7 +281,7 @@ fn live_executors(agent: &Agent) -> Vec<(FrameworkId, ExecutorId, ContainerId)> 
         .collect()
 }
 
-/// A live executor: it comes back by itself, or it never came and has its first time to do so.
+/// A live executor: it resubscribes by itself, or it never subscribed and still has its registration timeout.
 fn await_executor(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, pid: Option<u32>) {
     let registration = now.mono + agent.config.executor_registration_timeout;
     let Some(executor) = agent.state.executor_mut(framework, id) else { return };
@@ -310,7 +310,7 @@ fn end_idle_pending(agent: &mut Agent, now: Now, out: &mut Out) {
     }
 }
 
-/// What was over before the restart and only waited to be forgotten.
+/// Entities that were complete before the restart and not yet removed.
 fn clear_leftovers(agent: &mut Agent, out: &mut Out) {
     let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();
     for framework in frameworks {
@@ -326,17 +326,17 @@ fn clear_leftovers(agent: &mut Agent, out: &mut Out) {
     }
 }
 
-/// Goes on as soon as nobody is waited for any more.
+/// Continues when no executor is awaited.
 pub(crate) fn executor_is_back(agent: &mut Agent, now: Now, out: &mut Out) {
     if agent.state.phase == Phase::Reconnecting && awaited(agent).is_empty() {
         finish(agent, now, out);
     }
 }
 
-/// Executors that had their time and did not come back are destroyed.
+/// Executors that did not resubscribe in time are destroyed.
 pub(crate) fn reregistration_over(agent: &mut Agent, now: Now, out: &mut Out) {
     if agent.state.phase != Phase::Reconnecting {
-        return; // It was told to end meanwhile.
+        return; // The agent began to terminate meanwhile.
     }
     let waited = duration_text(agent.config.executor_reregistration_timeout);
     for (framework, executor) in awaited(agent) {

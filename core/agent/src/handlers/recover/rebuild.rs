@@ -1,7 +1,7 @@
-//! From what was recorded to the agent's state: frameworks with their executors, these with their tasks and updates.
+//! From records to the agent's state: frameworks with their executors, these with their tasks and updates.
 //!
-//! A task is where it was: waiting if its executor never got one or it was held back, handed over otherwise, over if
-//! its newest update says so. What belongs to something that is not there is left out.
+//! A task keeps its stage: pending if it was never delivered or is held back, else delivered, or terminal by its
+//! newest update. Records without their parent are left out.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -135,8 +135,8 @@ fn queue(agent: &mut Agent, mut deliveries: Vec<(u64, bool, (FrameworkId, Execut
     }
 }
 
-/// False for one that is nested in nothing: the agent crashed after it forgot the one around it, which did not come to
-/// run. Nobody would find it below those that are there. Outer ones come first.
+/// False for a container without its parent: the agent crashed after it removed the parent, which failed to launch.
+/// It could not be found below the known ones. Outer ones come first.
 fn add_container(agent: &mut Agent, id: &ContainerId, container: &stored::StoredContainer) -> bool {
     if id.parent().is_some_and(|parent| !operator::is_known(agent, parent)) {
         return false;

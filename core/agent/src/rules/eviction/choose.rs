@@ -1,4 +1,4 @@
-//! Who is farthest over its memory request. Pure arithmetic over samples.
+//! The container farthest above its memory request. Pure arithmetic over samples.
 
 use alloc::collections::BTreeMap;
 
@@ -6,8 +6,9 @@ use tepui_types::ContainerId;
 
 use crate::state::tables::MemoryUse;
 
-/// The container with the most memory beyond its request. What containers nested in it use and were promised is theirs,
-/// so an executor pays for its tasks only if these have no cgroups of their own. Nobody, if nobody is over.
+/// The container with the most memory beyond its request. Usage and requests of nested containers are subtracted, so
+/// an executor is charged for its tasks only if these have no cgroups of their own. None if all are within their
+/// requests.
 pub(super) fn farthest(all: &[MemoryUse]) -> Option<&MemoryUse> {
     let mut nested: BTreeMap<&ContainerId, (u64, u64)> = BTreeMap::new();
     for one in all {
@@ -62,7 +63,7 @@ mod tests {
             ("a 30/10, b 31/10", "b"),
             // The largest user is not the farthest over.
             ("large 1000/995, small 20/10", "small"),
-            // Who asked for nothing is over with whatever it uses.
+            // Without a request, all usage is above it.
             ("none 12/0, a 21/10", "none"),
             ("a 20/10, b 20/10", "b"),
             // The nested one is to blame, not its executor.

@@ -1,8 +1,8 @@
-//! Eviction for room on the disk: the container with the largest sandbox goes, if sandboxes that nobody needs hold too
-//! little.
+//! Eviction for disk space: the container with the largest sandbox is evicted, if sandboxes that are no longer needed
+//! are too small.
 //!
-//! What a container held is back only when its sandbox is removed, which waits for its framework's acknowledgement. Nobody
-//! else goes meanwhile, for a while.
+//! The space is free only when the sandbox is removed, which waits for its framework's acknowledgement. For some time
+//! no other container is evicted meanwhile.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -24,7 +24,7 @@ const REMOVAL_WAIT: Duration = Duration::from_secs(30);
 /// So old may a measurement be when it arrives: large sandboxes take their time.
 const MEASUREMENT_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// The disk and what sandboxes hold of it were looked at.
+/// A new measurement of the disk and of sandboxes.
 pub(crate) fn sandboxes_measured(
     agent: &mut Agent,
     now: Now,

@@ -1,9 +1,9 @@
-//! Eviction: when memory runs short, the container farthest over its request ends before the kernel has to choose one; when
-//! the disk does, the one with the largest sandbox.
+//! Eviction: when memory runs short, the container farthest above its request is evicted before the kernel has to
+//! choose one; when the disk does, the one with the largest sandbox.
 //!
-//! Fed with samples of the machine and of its containers; nothing is measured here. One goes at a time, and the next is
-//! chosen only from a look that began after it was gone, so that nobody goes for memory that is already free again.
-//! Never here: whoever is within its request, however short memory is.
+//! Fed with samples of the machine and of its containers; nothing is measured here. One is evicted at a time, and the
+//! next is chosen only from a sample that began after the container was gone, so that none is evicted for memory that
+//! is already free again. A container within its request is never evicted for memory.
 
 mod choose;
 mod disk;
@@ -25,7 +25,7 @@ pub(crate) use disk::sandboxes_measured;
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
 
-/// The machine and its containers were looked at.
+/// A new sample of the machine and its containers.
 pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Vec<MemoryUse>, out: &mut Out) {
     if is_busy(agent) || !agent.config.eviction.is_short(&machine) {
         return;
@@ -40,7 +40,7 @@ pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Ve
     agent.container(ContainerOp::Evict { id, why }, out);
 }
 
-/// Whether somebody goes, or has gone since what was measured now was looked at.
+/// Whether an eviction is in progress, or was when the sample began.
 fn is_busy(agent: &mut Agent) -> bool {
     match agent.evicting {
         Evicting::Nobody => false,
@@ -59,7 +59,7 @@ pub(crate) fn ended(agent: &mut Agent, id: &ContainerId) {
     }
 }
 
-/// Whether a container is ours and nobody has told it, or the executor it is nested in, to end.
+/// Whether a container is ours and neither it nor its executor is terminating.
 fn stays(agent: &Agent, id: &ContainerId) -> bool {
     let executor = agent.executors_by_container.get(id.top());
     let executor = executor.and_then(|(framework, executor)| agent.state.executor(framework, executor));

@@ -22,7 +22,7 @@ pub struct Eviction {
 /// The machine's memory. What is not known does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MachineMemory {
-    /// What could still be taken without anybody being killed.
+    /// Memory that is available without a kill.
     pub available_bytes: Option<u64>,
     /// Percent of the time in which something waited for memory.
     pub pressure: Option<f64>,
@@ -39,7 +39,7 @@ pub struct MemoryUse {
     pub limit_bytes: Option<u64>,
 }
 
-/// Who was told to go.
+/// The container that is being evicted.
 #[derive(Debug, Default)]
 pub(crate) enum Evicting {
     #[default]
@@ -64,7 +64,7 @@ impl Eviction {
         self.available_bytes.is_some() || self.pressure.is_some()
     }
 
-    /// Whether somebody has to go. Containers need to be looked at only then.
+    /// Whether an eviction is due. Only then are containers measured.
     pub fn is_short(&self, machine: &MachineMemory) -> bool {
         let below =
             self.available_bytes.zip(machine.available_bytes).is_some_and(|(least, left)| left < least);

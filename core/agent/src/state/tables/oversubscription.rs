@@ -15,8 +15,8 @@ pub enum Estimator {
     Noop,
     /// Always this.
     Fixed(Resources),
-    /// What is allocated beyond the most that was used lately; only cpus unless told otherwise, because who loses a
-    /// cpu becomes slow, and who loses memory dies.
+    /// Allocated resources beyond the recent peak usage; by default only cpus, because without a cpu a task is slow,
+    /// and without memory it dies.
     Usage {
         compressible_only: bool,
         /// How long a container is watched before anything of it is offered again.
@@ -51,7 +51,7 @@ pub struct Used {
 pub struct Load {
     pub five_minutes: f64,
     pub fifteen_minutes: f64,
-    /// Percent of the time in which something waited for a cpu, or for memory; none if the kernel does not tell.
+    /// Percent of the time with stalls on a cpu, or on memory; none if the kernel does not report it.
     pub cpu_pressure: Option<f64>,
     pub memory_pressure: Option<f64>,
 }

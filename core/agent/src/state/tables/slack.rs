@@ -12,7 +12,7 @@ pub(crate) type ExecutorKey = (FrameworkId, ExecutorId);
 #[derive(Debug, Default)]
 pub(crate) struct Slack {
     pub(crate) borrowers: BTreeSet<ExecutorKey>,
-    /// What those hold who were told to go: all of it until their containers are gone.
+    /// Resources of preempted executors: all of them until their containers have terminated.
     pub(crate) leaving: BTreeMap<ExecutorKey, Resources>,
     /// Since when.
     pub(crate) waiting: BTreeMap<ExecutorKey, Mono>,

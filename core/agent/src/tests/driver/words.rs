@@ -103,7 +103,7 @@ pub(super) fn labels(text: &str) -> Option<pb::Labels> {
     (!labels.is_empty()).then(|| pb::Labels { labels, ..Default::default() })
 }
 
-/// `A,B`: variables that say `set by the task`.
+/// `A,B`: variables with the value `set by the task`.
 pub(super) fn variables(names: &str) -> pb::Environment {
     let variable = |name: &str| pb::environment::Variable {
         name: name.into(),
