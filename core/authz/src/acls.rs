@@ -36,10 +36,10 @@ pub struct Rule {
 /// The requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// Nobody in particular.
+    /// Without authentication.
     Anonymous,
     Principal(&'a str),
-    /// Somebody with claims and without a name, such as an executor; rules cannot mean them.
+    /// Authenticated by claims and without a name, such as an executor; rules cannot name it.
     Claims,
 }
 
@@ -98,7 +98,7 @@ impl Acls {
 }
 
 impl Entity {
-    /// Whether a rule with this entity applies to `requested`; `None` stands for any principal or object.
+    /// Whether a rule with this entity applies to `requested`; `None` means any principal or object.
     fn matches(&self, requested: Option<&str>, holds: fn(&BTreeSet<String>, &str) -> bool) -> bool {
         match (self, requested) {
             (Entity::Any | Entity::None, _) => true,

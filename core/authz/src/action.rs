@@ -5,7 +5,7 @@
 pub enum Objects {
     /// Names that are compared as they are: users, principals, hosts.
     Names,
-    /// Roles; a name with the suffix `/%` stands for all roles below it.
+    /// Roles; a name with the suffix `/%` means all roles below it.
     Roles,
     /// Paths of endpoints, of which only some can be protected.
     Paths,

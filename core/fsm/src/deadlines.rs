@@ -24,7 +24,7 @@ impl<K: Ord + Clone> Deadlines<K> {
         self.by_key.insert(key, at);
     }
 
-    /// Forgets the deadline of `key`; true if there was one.
+    /// Removes the deadline of `key`; true if there was one.
     pub fn clear(&mut self, key: &K) -> bool {
         match self.by_key.remove(key) {
             Some(at) => self.by_time.remove(&(at, key.clone())),

@@ -1,10 +1,9 @@
 //! The one mechanism: decide now, make durable, then make visible.
 //!
 //! Each process is one single-threaded [`Fsm`]. A step appends *records* (to be made durable) and *effects* (to be
-//! made visible) to an ordered [`Outbox`]; whoever drives the machine releases the outbox in order, an effect only
-//! after every earlier record is durable. Time, randomness and ids enter as arguments.
-//!
-//! Never here: a clock, a file, a socket, a thread.
+//! made visible) to an ordered [`Outbox`]; the driver of the machine releases the outbox in order, an effect only
+//! after every earlier record is durable. Time, randomness and ids enter as arguments. Absent: a clock, a file, a
+//! socket, a thread.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Points in time, as numbers handed in by whoever drives a machine.
+//! Points in time, as numbers passed in by the driver of a machine.
 //!
-//! Never here: reading a clock.
+//! Absent: reading a clock.
 
 use core::ops::Add;
 use core::time::Duration;

@@ -1,9 +1,8 @@
-//! The master: which frameworks and agents there are, who is offered what, and what became of every task.
+//! The master: frameworks and agents, offers, and the state of every task.
 //!
 //! A single-threaded [`Fsm`](tepui_fsm::Fsm): [`Input`] in, registry operations and [`Effect`]s out. One file per
-//! call under `handlers/`. Readers get a [`State`], which is a snapshot and cheap to clone.
-//!
-//! Never here: sockets, HTTP, JSON, clocks, threads.
+//! call under `handlers/`. Readers get a [`State`], which is a snapshot and cheap to clone. Absent: sockets, HTTP,
+//! JSON, clocks, threads.
 #![no_std]
 #![forbid(unsafe_code)]
 

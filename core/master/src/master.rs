@@ -30,10 +30,10 @@ use crate::{Config, Effect};
 
 pub(crate) type Out = Outbox<Master>;
 
-/// The answer to a call whose type says that it is unknown.
+/// The answer to a call of an unknown type.
 pub(crate) const NOT_IMPLEMENTED: &str = "501 Not Implemented.";
 
-/// The master. Everything it decides goes to the outbox; everything it knows is here.
+/// The master's context: its complete state. Its decisions go to the outbox.
 #[derive(Debug)]
 pub struct Master {
     pub(crate) config: Config,
@@ -42,7 +42,7 @@ pub struct Master {
     pub(crate) allocator: Allocator,
     pub(crate) rng: Rng,
     pub(crate) timers: Deadlines<Timer>,
-    /// Whose event stream a connection is.
+    /// The subscriber of a connection.
     pub(crate) schedulers: BTreeMap<ConnId, FrameworkId>,
     /// Which agent is at the other end of a connection.
     pub(crate) links: BTreeMap<ConnId, AgentId>,
@@ -57,7 +57,7 @@ pub struct Master {
     pub(crate) footprint: BTreeMap<FrameworkId, BTreeMap<AgentId, usize>>,
     /// The unreachable tasks of frameworks, by the agent they were on.
     pub(crate) unreachable_tasks: BTreeMap<AgentId, BTreeSet<(FrameworkId, TaskId)>>,
-    /// Tasks somebody wants dead, until they are: sent again to an agent that comes back.
+    /// Tasks with a pending kill: sent again to an agent that re-registers.
     pub(crate) kills: BTreeMap<AgentId, BTreeMap<(FrameworkId, TaskId), Option<pb::KillPolicy>>>,
     pub(crate) ends: Ends,
     pub(crate) isolations: Isolations,
@@ -95,14 +95,14 @@ impl Master {
         self.allocator.audit()
     }
 
-    /// Makes a change durable before anything that is said later.
+    /// Makes a change durable before any later effect.
     pub(crate) fn record(&mut self, record: Record, out: &mut Out) {
         self.registry.apply(&record);
         out.record(record);
     }
 }
 
-/// Looking things up, and changing them: whoever asks for a `_mut` is going to change what readers see.
+/// Look-ups and changes: a `_mut` look-up marks the snapshot as changed.
 impl Master {
     pub(crate) fn framework(&self, id: &FrameworkId) -> Option<&Arc<Framework>> {
         self.state.frameworks.get(id)
@@ -141,7 +141,7 @@ impl Master {
     }
 }
 
-/// Saying things.
+/// Sending.
 impl Master {
     pub(crate) fn answer(conn: ConnId, answer: Answer<master::Response>, out: &mut Out) {
         out.effect(Effect::Answer { conn, answer });
@@ -151,7 +151,7 @@ impl Master {
         out.effect(Effect::Answer { conn, answer: Answer::Refused(refusal) });
     }
 
-    /// Sends to a framework if it is connected; otherwise nobody hears it.
+    /// Sends to a framework if it is connected; otherwise the event is dropped.
     pub(crate) fn tell_framework(&self, id: &FrameworkId, event: Arc<scheduler::Event>, out: &mut Out) {
         if let Some(conn) = self.framework(id).and_then(|framework| framework.conn()) {
             out.effect(Effect::Scheduler { conn, event });
@@ -177,7 +177,7 @@ impl Master {
         out.effect(Effect::Transition(Box::new(transition)));
     }
 
-    /// Tells operators; the event is not even made if nobody listens.
+    /// Sends to operators; the event is made only if there are subscribers.
     pub(crate) fn notify(&self, event: impl FnOnce() -> master::Event, out: &mut Out) {
         if !self.operators.is_empty() {
             out.effect(Effect::Operator { event: Arc::new(event()) });

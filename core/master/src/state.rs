@@ -85,7 +85,7 @@ pub struct State {
     pub disk_pressure: Option<DiskPressure>,
     /// The `--roles` whitelist.
     pub roles: Option<Arc<Vec<String>>>,
-    /// Roles whose reservations are not lent while idle; none: nobody's are.
+    /// Roles whose reservations are not lent while idle; none: all are lent.
     pub slack_opt_out: Option<Arc<Vec<String>>>,
 }
 
@@ -117,7 +117,7 @@ pub struct Agent {
     pub disk_pressure: Option<DiskPressure>,
     /// When its machine will not be there.
     pub unavailability: Option<Arc<pb::Unavailability>>,
-    /// What frameworks said when they were asked to leave it.
+    /// Answers of frameworks to inverse offers.
     pub inverse_answers: Map<FrameworkId, pb::allocator::InverseOfferStatus>,
     pub registered_at: Wall,
     pub reregistered_at: Option<Wall>,
@@ -144,7 +144,7 @@ pub enum AgentLink {
     Connected {
         conn: ConnId,
     },
-    /// The link broke; it may come back.
+    /// The link broke; it may re-register.
     Silent {
         since: Wall,
     },
@@ -207,7 +207,7 @@ pub struct Task {
     /// The v1 Task; `state` and `statuses` are kept current in here. Its resources are `resources`: see [`Task::message`].
     pub task: pb::Task,
     pub resources: Resources,
-    /// Its agent told of it; this master did not launch it.
+    /// Reported by its agent; not launched by this master.
     pub is_reported: bool,
     /// What its description took when it became known.
     pub bytes: usize,
@@ -225,7 +225,7 @@ pub struct Offer {
     pub offered_at: Wall,
 }
 
-/// A framework is asked to leave an agent.
+/// A request to a framework to leave an agent.
 #[derive(Clone, Debug)]
 pub struct InverseOffer {
     pub id: OfferId,
@@ -234,11 +234,11 @@ pub struct InverseOffer {
     pub unavailability: Arc<pb::Unavailability>,
 }
 
-/// An offer operation that the agent has not finished, or whose end nobody acknowledged yet.
+/// An offer operation that the agent has not finished, or whose terminal status is not acknowledged yet.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub uuid: OperationUuid,
-    /// Unset when an operator asked for it.
+    /// Unset for an operator's request.
     pub framework_id: Option<FrameworkId>,
     pub agent_id: AgentId,
     /// `latest_status` and `statuses` are kept current in here.
@@ -321,7 +321,7 @@ pub(crate) fn has_capability(info: &pb::FrameworkInfo, wanted: FrameworkCapabili
     info.capabilities.iter().any(|capability| capability.r#type == Some(wanted))
 }
 
-/// `roles` of a framework that knows of several, else its one `role`.
+/// `roles` of a framework with the MULTI_ROLE capability, else its one `role`.
 pub(crate) fn roles_of(info: &pb::FrameworkInfo) -> Vec<String> {
     match has_capability(info, FrameworkCapability::MULTI_ROLE) {
         true => info.roles.clone(),

@@ -39,7 +39,7 @@ pub(crate) enum TaskUse {
     Unreachable,
 }
 
-/// What the master knows of the framework on the agent that a launch is for.
+/// The framework's state on the agent of a launch.
 pub(crate) trait Known {
     fn task(&self, id: &TaskId) -> TaskUse;
     /// The executor as the agent already runs it.

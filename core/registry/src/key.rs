@@ -7,7 +7,7 @@ use tepui_types::AgentId;
 
 use crate::Machine;
 
-/// What a key stands for.
+/// The kind of entry of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Schema,

@@ -50,7 +50,7 @@ pub enum Operation {
     RemoveAgent { id: AgentId },
     /// The agent can never register again.
     MarkGone { id: AgentId, at: Wall },
-    /// Old entries to forget.
+    /// Old entries to remove.
     Prune { unreachable: Vec<AgentId>, gone: Vec<AgentId> },
     /// New weights of these roles; others are unchanged. The default weight is not stored.
     SetWeights(BTreeMap<String, f64>),

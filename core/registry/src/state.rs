@@ -21,7 +21,7 @@ pub struct Registry {
     pub cluster_id: Option<String>,
     /// What a master must be able to do to open this registry.
     pub minimum_capabilities: BTreeSet<String>,
-    /// Admitted and not known to be away.
+    /// Admitted and neither unreachable nor gone.
     pub agents: BTreeMap<AgentId, AgentInfo>,
     pub unreachable: BTreeMap<AgentId, Wall>,
     /// Hostnames of unreachable agents, as far as they were recorded with them.

@@ -18,8 +18,8 @@ use crate::role::{Role, check_role};
 use crate::scalar::{Scalar, ScalarError};
 use crate::set::Set;
 
-/// The value of `--resources`, either form. What names no role gets `default_role`; a role other than `*` means a
-/// static reservation. Amounts of zero stay in the list: they say that nothing is to be detected under that name.
+/// The value of `--resources`, either form. Without a role a resource gets `default_role`; a role other than `*`
+/// means a static reservation. Amounts of zero stay in the list: they disable the detection of that name.
 pub fn resources(text: &str, default_role: &str) -> Result<Vec<Resource>, ResourceError> {
     let role = checked_role(default_role, default_role)?;
     let resources = match text.trim_start().starts_with('[') {

@@ -30,12 +30,12 @@ use pb::resource::revocable_info::Type as RevocableType;
 /// How reservations are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `role` and `reservation`, for clients that know nothing of refinement. A refined resource, which it cannot
-    /// express, is written as `Post`; those who must not see one are not given one.
+    /// `role` and `reservation`, for clients without the capability RESERVATION_REFINEMENT. A refined resource, which
+    /// it cannot express, is written as `Post`; clients that must not see one do not receive one.
     Pre,
     /// `reservations` only.
     Post,
-    /// Both where both can say it; for operators' endpoints.
+    /// Both where both can express it; for operators' endpoints.
     Endpoint,
 }
 

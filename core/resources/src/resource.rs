@@ -32,7 +32,7 @@ pub enum Value {
     Set(Set),
 }
 
-/// Whether and why a resource can be taken back at any time.
+/// Whether and why a resource can be reclaimed at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revocable {
     #[default]

@@ -126,7 +126,7 @@ pub enum ContainerEvent {
     Recovered {
         containers: Vec<RecoveredContainer>,
     },
-    /// The process that stands for the container runs; the command is about to.
+    /// The process that represents the container runs; the command is about to.
     Launched {
         id: ContainerId,
         pid: u32,
@@ -179,6 +179,6 @@ pub struct Termination {
     pub state: Option<pb::TaskState>,
     pub reason: Option<pb::task_status::Reason>,
     pub message: Option<String>,
-    /// The resources whose limit was hit.
+    /// The resources whose limit was reached.
     pub limited: Vec<pb::Resource>,
 }

@@ -64,7 +64,7 @@ pub fn command_user(command: &pb::CommandInfo) -> Option<&str> {
     command.user.as_deref().filter(|user| !user.is_empty())
 }
 
-/// Whether the name stands for root; an empty name is the agent's own user.
+/// Whether the name means root; an empty name is the agent's own user.
 pub fn is_root(user: &str) -> bool {
     user.is_empty() || user == ROOT
 }

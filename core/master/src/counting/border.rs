@@ -33,7 +33,7 @@ impl Arrival {
             }
             Input::Agent { conn, call, .. } => {
                 let counter = agent_call(call, master.links.contains_key(conn));
-                // What is said on a link that is nobody's is dropped.
+                // Messages on a link without a subscriber are dropped.
                 let dropped = counter.is_none().then_some(Counter::DroppedMessages);
                 let heard = call.r#type != Some(link::call::Type::PONG);
                 heard.then_some(Self { conn: *conn, counters: [counter, dropped], call: None })

@@ -12,7 +12,7 @@ use crate::entities::task;
 use crate::master::{Master, Out};
 use crate::values::timers::Timer;
 
-/// Forgets what is too old or too much, and sets the next time.
+/// Removes entries beyond the limits of age and number, and sets the next time.
 pub(crate) fn collect(master: &mut Master, now: Now, out: &mut Out) {
     master.timers.set(Timer::RegistryGc, now.mono + master.config.registry_gc_interval);
     let unreachable = too_many(&master.config, now, &master.registry.unreachable);

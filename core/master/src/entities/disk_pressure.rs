@@ -1,7 +1,7 @@
 //! Disk pressure: of the registry, and of agents.
 //!
-//! While the registry's disk is short of room, changes that need room are rejected; what ends something is recorded in the
-//! reserve of the store, and what needs no record goes on. Of an agent whose disk is short nothing is offered.
+//! While the registry's disk is nearly full, changes that need space are rejected; terminations are recorded in the
+//! reserve of the store, and calls without records continue. An agent under disk pressure is not offered.
 
 use alloc::format;
 

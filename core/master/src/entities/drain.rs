@@ -1,7 +1,7 @@
-//! Draining: an agent of which nothing is offered, and whose tasks are being killed, until it is empty.
+//! Draining: an agent that is not offered, and whose tasks are being killed, until it is empty.
 //!
-//! The registry says which agents drain; the agent is told again whenever it comes back. That it is empty is seen at
-//! the end of a turn.
+//! The registry contains the draining agents; the agent is told again whenever it re-registers. The end of the drain
+//! is detected at the end of a turn.
 
 use alloc::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use crate::state::Drain;
 use crate::state::transition::Transition;
 use crate::values::event::to_agent;
 
-/// Agents whose drain has not ended.
+/// Agents whose drain is not complete.
 pub(crate) fn begun(registry: &Registry) -> BTreeSet<AgentId> {
     let draining = registry.deactivated.iter().filter(|(_, deactivation)| config(deactivation).is_some());
     draining.map(|(id, _)| id.clone()).collect()
 }
 
-/// What the agent was told, while it drains.
+/// The drain parameters of the agent, while it drains.
 fn config(deactivation: &Deactivation) -> Option<&pb::DrainConfig> {
     let drain = deactivation.drain.as_ref().filter(|drain| drain.state == pb::DrainState::DRAINING)?;
     Some(&drain.config)
@@ -50,7 +50,7 @@ pub(crate) fn deactivate(master: &mut Master, id: &AgentId, deactivation: Deacti
     remind(master, id, out);
 }
 
-/// Tells an agent that it drains, if it does: it kills its tasks.
+/// Sends the drain to an agent that drains: it kills its tasks.
 pub(crate) fn remind(master: &Master, id: &AgentId, out: &mut Out) {
     if let Some(config) = master.registry.deactivated.get(id).and_then(config) {
         master.tell_agent(id, to_agent::drain(config.clone()), out);

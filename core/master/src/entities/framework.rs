@@ -1,4 +1,4 @@
-//! The life of a framework: connected, away, recovered, removed.
+//! The life of a framework: connected, disconnected, recovered, removed.
 //!
 //! Fed by SUBSCRIBE, the end of its stream, TEARDOWN and the failover timer. A framework whose stream ends keeps its
 //! tasks until its failover timeout has passed.
@@ -28,7 +28,7 @@ use crate::state::{Framework, FrameworkLink, Map, Recent, Set, roles_of};
 use crate::values::event::to_agent;
 use crate::values::timers::Timer;
 
-/// What a scheduler asks for when it subscribes or changes its mind.
+/// A scheduler's request when it subscribes or updates its framework.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(crate) info: pb::FrameworkInfo,
@@ -80,7 +80,7 @@ pub(crate) fn replace(
     master.allocator.update_framework(allocator_spec::framework(&framework, terms));
 }
 
-/// Tells operators, and the agents that run something of the framework, what it is like now.
+/// Sends the framework's new description to operators, and to agents with its tasks.
 pub(crate) fn announce(master: &Master, id: &FrameworkId, out: &mut Out) {
     let Some(framework) = master.framework(id) else { return };
     master.notify(|| notice::framework_updated(framework), out);
@@ -108,7 +108,7 @@ pub(crate) fn fresh(now: Now, id: FrameworkId, info: pb::FrameworkInfo, link: Fr
     }
 }
 
-/// Puts a framework that is known from agents only into the books: it has tasks, but nobody speaks for it yet.
+/// Adds a framework that is reported by agents only: it has tasks, but no scheduler is subscribed.
 pub(crate) fn recover(master: &mut Master, now: Now, info: pb::FrameworkInfo, out: &mut Out) {
     let id = FrameworkId::from(&*info.id);
     let framework = fresh(now, id.clone(), info, FrameworkLink::Recovered);
@@ -118,7 +118,7 @@ pub(crate) fn recover(master: &mut Master, now: Now, info: pb::FrameworkInfo, ou
     }
 }
 
-/// Puts a framework into the books and tells the allocator and operators.
+/// Adds a framework and notifies the allocator and operators.
 pub(crate) fn insert(master: &mut Master, framework: Framework, terms: Terms, out: &mut Out) {
     master.changed = true;
     let mut framework = terms.on(framework);
@@ -205,7 +205,7 @@ fn failover_timeout(info: &pb::FrameworkInfo) -> Duration {
     if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX) } else { Duration::ZERO }
 }
 
-/// Records all its tasks as killed. Nobody is told: there is nobody left to tell.
+/// Records all its tasks as killed, without updates: no scheduler is left.
 fn end_tasks(master: &mut Master, now: Now, id: &FrameworkId, out: &mut Out) {
     let Some(framework) = master.framework(id).cloned() else { return };
     let verdict =

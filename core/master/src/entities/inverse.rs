@@ -1,7 +1,7 @@
-//! Inverse offers: frameworks are asked to leave agents whose machine will not be there.
+//! Inverse offers: requests to frameworks to leave agents before their machine's maintenance.
 //!
-//! The allocator says whom to ask; a framework has at most one request for an agent in its hands. What it answers is
-//! kept with the agent, for operators to see; nothing else comes of it.
+//! The allocator chooses the frameworks; a framework has at most one inverse offer for an agent. Its answer is stored
+//! with the agent, for operators; it has no other effect.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -20,7 +20,7 @@ use crate::state::{Agent, InverseOffer, agent_url};
 use crate::values::event::to_scheduler;
 use crate::values::timers::Timer;
 
-/// Asks these frameworks: one event for each.
+/// Sends inverse offers to these frameworks: one event for each.
 pub(crate) fn offer(master: &mut Master, now: Now, grants: Vec<InverseGrant>, out: &mut Out) {
     let mut by_framework: BTreeMap<FrameworkId, Vec<pb::InverseOffer>> = BTreeMap::new();
     for grant in grants {
@@ -68,7 +68,7 @@ pub fn message(asked: &InverseOffer, agent: &Agent) -> pb::InverseOffer {
     }
 }
 
-/// What a framework says to requests of its own; it is asked again when the filter has passed.
+/// A framework's answer to its own inverse offers; the next one is sent when the filter has passed.
 pub(crate) fn answer<'a>(
     master: &mut Master,
     now: Now,
@@ -78,7 +78,7 @@ pub(crate) fn answer<'a>(
 ) {
     let until = master.allocator.refusal(now.mono, filters.refuse_seconds);
     for id in ids.into_iter().map(OfferId::from) {
-        // Rescinded while the call was in flight, or somebody else's: nothing to undo.
+        // Rescinded while the call was in flight, or another framework's: nothing to undo.
         if master.state.inverse_offers.get(&id).is_none_or(|asked| asked.framework_id != *from) {
             continue;
         }
@@ -111,7 +111,7 @@ fn withdraw(master: &mut Master, id: &OfferId) -> Option<Arc<InverseOffer>> {
     Some(asked)
 }
 
-/// Nobody answered in time, or the request no longer stands.
+/// Without an answer in time, or the maintenance was cancelled.
 pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
     if let Some(asked) = withdraw(master, id) {
         master.tell_framework(&asked.framework_id, to_scheduler::rescind_inverse_offer(id), out);
@@ -124,7 +124,7 @@ pub(crate) fn rescind_all_on(master: &mut Master, agent_id: &AgentId, out: &mut 
     }
 }
 
-/// Nobody speaks for the framework any more.
+/// The framework's scheduler is gone.
 pub(crate) fn withdraw_all_of(master: &mut Master, framework_id: &FrameworkId) {
     for id in master.inverse_offers.of(framework_id) {
         withdraw(master, &id);

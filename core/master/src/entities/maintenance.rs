@@ -1,7 +1,7 @@
-//! Machines and when they will not be there: what a schedule means for agents.
+//! Machines and their unavailability: what a maintenance schedule means for agents.
 //!
-//! Nothing happens by time alone: operators take machines down and up. Until then an agent in a window is offered as
-//! always, with its unavailability said, and those who use it are asked to leave.
+//! Time alone changes nothing: operators take machines down and up. Until then an agent in a window is offered as
+//! always, with its unavailability, and its frameworks receive inverse offers.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,13 +17,13 @@ use crate::entities::offer;
 use crate::master::{Master, Out};
 use crate::state::{Agent, Map, State};
 
-/// Whether the agent at this hostname and address is on the machine; what is not said of the machine does not matter.
+/// Whether the agent at this hostname and address is on the machine; an unset field of the machine matches all.
 fn is_on(machine: &Machine, hostname: &str, ip: &str) -> bool {
     let same_host = machine.hostname.is_empty() || machine.hostname == hostname.to_lowercase();
     same_host && (machine.ip.is_empty() || machine.ip == ip)
 }
 
-/// What maintenance knows of the machine at this hostname and address.
+/// The maintenance of the machine at this hostname and address.
 pub(crate) fn machine_of<'a>(state: &'a State, hostname: &str, ip: &str) -> Option<&'a Arc<pb::MachineInfo>> {
     let exact = state.machines.get(&Machine::new(hostname, ip));
     exact.or_else(|| state.machines.iter().find(|(machine, _)| is_on(machine, hostname, ip)).map(|it| it.1))
@@ -45,7 +45,7 @@ pub(crate) fn agents_on(state: &State, machine: &Machine) -> Vec<AgentId> {
     state.agents.values().filter(on).map(|agent| agent.id.clone()).collect()
 }
 
-/// After the schedule changed: what is offered of agents whose unavailability is another now is taken back.
+/// After a change of the schedule: offers of agents whose unavailability changed are rescinded.
 pub(crate) fn follow_schedule(master: &mut Master, out: &mut Out) {
     let mut changed = Vec::new();
     for agent in master.state.agents.values() {
@@ -65,7 +65,7 @@ pub(crate) fn follow_schedule(master: &mut Master, out: &mut Out) {
     }
 }
 
-/// Which machines are draining or down, and what frameworks said about it.
+/// Draining and down machines, with the answers of frameworks.
 pub fn cluster_status(state: &State) -> ClusterStatus {
     let mut status = ClusterStatus::default();
     for (machine, info) in state.machines.iter() {

@@ -1,7 +1,7 @@
-//! Offers: grants of the allocator on their way through a scheduler's hands.
+//! Offers: grants of the allocator until a scheduler accepts or declines them.
 //!
-//! Invariant: what a live offer holds is booked as offered to its framework in the allocator, and nothing else is.
-//! Whoever takes an offer out of the books says in the same breath where its resources go.
+//! Invariant: the resources of live offers are exactly those that the allocator has booked as offered to their
+//! frameworks. A function that removes an offer also passes its resources on.
 
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;
@@ -115,7 +115,7 @@ pub(crate) fn withdraw(master: &mut Master, id: &OfferId) {
     }
 }
 
-/// Takes back everything offered to, or asked of, a framework that nobody speaks for any more.
+/// Rescinds all offers and inverse offers of a framework whose scheduler is gone.
 pub(crate) fn withdraw_all_of(master: &mut Master, framework_id: &FrameworkId) {
     for id in master.offers.of(framework_id) {
         withdraw(master, &id);
@@ -123,7 +123,7 @@ pub(crate) fn withdraw_all_of(master: &mut Master, framework_id: &FrameworkId) {
     inverse::withdraw_all_of(master, framework_id);
 }
 
-/// Takes an offer back and says so.
+/// Rescinds an offer, with an event.
 pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
     if let Some(offer) = master.state.offers.get(id).cloned() {
         withdraw(master, id);
@@ -174,7 +174,7 @@ pub(crate) fn rescind_roles_left(master: &mut Master, framework: &Framework, out
     }
 }
 
-/// Nobody answered in time.
+/// Without an answer in time.
 pub(crate) fn expire(master: &mut Master, id: &OfferId, out: &mut Out) {
     rescind(master, id, out);
 }

@@ -19,7 +19,7 @@ use crate::state::{Operation, OperationUuid};
 use crate::values::event::{to_agent, to_scheduler};
 use crate::values::timers::Timer;
 
-/// How long the operations of a framework that nobody knows wait for it to subscribe again.
+/// Time for which the operations of an unknown framework wait for it to subscribe.
 pub(crate) const ORPHAN_OPERATIONS_WAIT: Duration = Duration::from_secs(600);
 
 pub(crate) fn is_terminal(state: pb::OperationState) -> bool {
@@ -38,7 +38,7 @@ pub(crate) fn is_terminal(state: pb::OperationState) -> bool {
     }
 }
 
-/// A status that the master makes: it has no uuid and wants no acknowledgement.
+/// A status made by the master: it has no uuid and needs no acknowledgement.
 pub(crate) fn status(
     id: Option<&pb::OperationID>,
     state: pb::OperationState,
@@ -47,7 +47,7 @@ pub(crate) fn status(
     pb::OperationStatus { operation_id: id.cloned().into(), state, message, ..Default::default() }
 }
 
-/// Tells a framework that one of its operations was refused; without an id it would not know which.
+/// Reports to a framework that one of its operations was rejected; only possible with an operation id.
 pub(crate) fn reject(
     master: &mut Master,
     framework_id: &FrameworkId,
@@ -114,7 +114,7 @@ pub(crate) fn add(master: &mut Master, agent_id: &AgentId, uuid: OperationUuid, 
     }
 }
 
-/// Forgets an operation.
+/// Removes an operation.
 pub(crate) fn remove(master: &mut Master, agent_id: &AgentId, uuid: &OperationUuid) {
     let Some(operation) = master.agent(agent_id).and_then(|agent| agent.operations.get(uuid)).cloned() else {
         return;
@@ -142,7 +142,7 @@ pub(crate) fn acknowledge(
     }
 }
 
-/// Its agent is lost: nobody will report any more.
+/// Its agent is lost: no status will arrive.
 pub(crate) fn end_all_on(master: &mut Master, agent_id: &AgentId, state: pb::OperationState, out: &mut Out) {
     let Some(agent) = master.agent(agent_id).cloned() else { return };
     master.timers.clear(&Timer::OrphanOperations(agent_id.clone()));
@@ -173,7 +173,7 @@ pub(crate) fn orphan_all_of(master: &mut Master, framework_id: &FrameworkId, out
     }
 }
 
-/// The frameworks of these operations had time to come back.
+/// The time of these operations' frameworks to subscribe is over.
 pub(crate) fn acknowledge_orphans(master: &mut Master, agent_id: &AgentId, out: &mut Out) {
     let Some(agent) = master.agent(agent_id).cloned() else { return };
     for (uuid, operation) in agent.operations.iter() {

@@ -1,4 +1,4 @@
-//! Quotas: what may be asked for, what the cluster can promise, and which offers stand in the way.
+//! Quotas: valid requests, the capacity of the cluster, and offers to rescind.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -21,7 +21,7 @@ const MEGABYTES_MAX: f64 = (1u64 << 40) as f64;
 /// The greatest amount of anything else.
 const AMOUNT_MAX: f64 = 1e12;
 
-/// Whether a quota can be one, whoever asks for it.
+/// Validates a quota, independent of the caller.
 pub(crate) fn check(master: &Master, config: &QuotaConfig) -> Result<(), String> {
     let role = config.role.as_str();
     check_role(master, role)?;
@@ -94,7 +94,7 @@ fn listed(amounts: &Quantities) -> String {
     amounts.join("; ")
 }
 
-/// Whether what the role uses and reserves fits its limits; offers do not count, they can be taken back.
+/// Whether the role's used and reserved resources fit its limits; offers do not count, they can be rescinded.
 pub(crate) fn check_consumption(master: &Master, config: &QuotaConfig) -> Result<(), String> {
     let role = Role::from(config.role.as_str());
     let mut consumed = master.allocator.consumed(&role);
@@ -196,7 +196,7 @@ fn plain(resources: &Resources) -> Quantities {
     resources.unreserved().non_revocable().scalar_quantities()
 }
 
-/// The quota that an old request asks for: its guarantee is its limit too.
+/// The quota of a request in the old form: its guarantee is its limit too.
 pub(crate) fn from_request(request: &pb::quota::QuotaRequest) -> Result<QuotaConfig, String> {
     let role = request.role.as_deref().ok_or("Quota role is missing")?;
     if request.guarantee.is_empty() {

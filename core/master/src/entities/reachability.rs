@@ -1,7 +1,7 @@
-//! Whether agents are there: pings, silence, and what it means when it has lasted too long.
+//! Reachability of agents: pings, missing answers, and the agent's state after them.
 //!
-//! Marking an agent unreachable is recorded before anybody hears of it, and paced by a limit so that a fault on the
-//! master's own side does not empty the cluster at once.
+//! Marking an agent unreachable is recorded before it is visible, and rate limited so that a fault on the master's
+//! own side does not remove all agents at once.
 
 use alloc::format;
 use alloc::string::String;
@@ -21,7 +21,7 @@ use crate::values::timers::Timer;
 /// How many missing agents are named.
 const MISSING_NAMED_MAX: usize = 20;
 
-/// Asks an agent whether it lives, or gives it up if it did not answer for too long.
+/// Pings an agent, or marks it unreachable if it did not answer for too long.
 pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     if master.agent(id).is_none() {
         return;
@@ -39,7 +39,7 @@ pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     }
 }
 
-/// An agent whose link broke did not come back in time.
+/// An agent whose link broke did not re-register in time.
 pub(crate) fn not_back(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     if master.agent(id).is_some_and(|agent| agent.conn().is_none()) {
         give_up(master, now, id, out);
@@ -94,7 +94,7 @@ fn give_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     }
 }
 
-/// The agent is unreachable: recorded first, then told to everybody.
+/// The agent is unreachable: recorded first, then reported to all subscribers.
 pub(crate) fn mark_unreachable(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     let known = master.agent(id).map(|agent| &agent.info);
     let Some(info) = known.or_else(|| master.state.recovered_agents.get(id)) else { return };

@@ -20,17 +20,17 @@ use crate::state::transition::{AgentRemoval, TaskUpdate, Transition};
 use crate::values::counters::Counter;
 use crate::values::event::{to_agent, to_scheduler};
 
-/// What agents and frameworks are told when a machine is taken down.
+/// Message to agents and frameworks when a machine is taken down.
 pub(crate) const MACHINE_DOWN: &str = "Machine is down for maintenance";
 
 /// Why an agent is taken out of the books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// It may come back, and its tasks with it.
+    /// It may re-register, with its tasks.
     Unreachable { since: Wall },
-    /// An operator said that it never comes back.
+    /// Marked as gone by an operator.
     Gone,
-    /// It said so itself, or another agent took its place.
+    /// It left, or another agent took its place.
     Removed,
     /// An operator took its machine down.
     MachineDown,
@@ -120,7 +120,7 @@ fn end_task(
     out: &mut Out,
 ) {
     let Some(task) = master.task(framework_id, task_id) else { return };
-    // The framework has been told how it ended; only its acknowledgement is missing.
+    // The framework has received the terminal update; only its acknowledgement is missing.
     let told = task.task.status_update_state.is_some_and(|state| state.is_terminal());
     if told {
         return task::complete(master, framework_id, task_id);
@@ -141,7 +141,7 @@ pub(crate) fn end_unreachable_tasks(master: &mut Master, now: Now, id: &AgentId,
     }
 }
 
-/// Tells the end of one unreachable task.
+/// Reports the termination of one unreachable task.
 pub(crate) fn end_unreachable(
     master: &mut Master,
     now: Now,
@@ -167,7 +167,7 @@ fn drop_executors(master: &mut Master, id: &AgentId) {
     }
 }
 
-/// Ends the agent's link; an agent that must not come back is told to end itself.
+/// Closes the agent's link; an agent that must not re-register is shut down.
 fn hang_up(master: &mut Master, id: &AgentId, loss: Loss, out: &mut Out) {
     let Some(conn) = master.agent(id).and_then(|agent| agent.conn()) else { return };
     match loss {

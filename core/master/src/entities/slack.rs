@@ -1,9 +1,9 @@
-//! Slack that was lent and is wanted back: offers of it are rescinded.
+//! Lent slack that is reclaimed: offers of it are rescinded.
 //!
-//! After a launch of the owner, an UNRESERVE or a change of an agent, more may be lent than is idle. What borrowers run,
-//! the agent evicts before the owner's container starts; it knows best which. Offers are the master's to take back, the
-//! youngest first and no more than needed, before anybody can accept them. How long borrowers that run keep what is wanted
-//! back is told as an effect, for who keeps statistics.
+//! After a launch of the owner, an UNRESERVE or a change of an agent, more may be lent than is idle. The agent
+//! preempts borrowers before the owner's container starts; it chooses them. Offers are rescinded by the master, the
+//! youngest first and no more than needed, before they can be accepted. The duration of a reclaim is an effect, for
+//! statistics.
 
 use alloc::vec::Vec;
 
@@ -28,7 +28,7 @@ pub(crate) fn take_back_everywhere(master: &mut Master, now: Now, out: &mut Out)
     note_times(master, now, out);
 }
 
-/// From the turn in which lent resources are wanted back until the one in which no borrower has them.
+/// From the turn in which lent resources are reclaimed until the one in which no borrower has them.
 fn note_times(master: &mut Master, now: Now, out: &mut Out) {
     let Master { allocator, wanted_back, .. } = master;
     for agent_id in allocator.over_lent_agents() {
@@ -56,7 +56,7 @@ pub(crate) fn take_back(master: &mut Master, agent_id: &AgentId, out: &mut Out) 
     }
 }
 
-/// The youngest offer that holds some of what is wanted back.
+/// The youngest offer that contains some of the reclaimed resources.
 fn youngest_offer(master: &Master, agent_id: &AgentId, over: &Resources) -> Option<OfferId> {
     if over.is_empty() {
         return None;

@@ -1,7 +1,7 @@
-//! The life of a task in the master's books: live, then unreachable or completed.
+//! The life of a task in the master: live, then unreachable or completed.
 //!
 //! A live task holds its resources until its newest state is terminal, and stays live until its terminal update is
-//! acknowledged. Never here: who decided that the state changes.
+//! acknowledged. Absent: the causes of state changes.
 
 use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
@@ -22,7 +22,7 @@ use crate::state::transition::{TaskUpdate, Transition};
 use crate::state::{Framework, Standing, Task};
 use crate::values::event::to_scheduler;
 
-/// Executors of one framework whose way of sharing cgroups is remembered; beyond that the oldest are free again.
+/// Limit of executors per framework whose cgroup isolation is stored; beyond that the oldest are removed.
 const EXECUTORS_REMEMBERED_MAX: usize = 10_000;
 
 /// Statuses of one task that are kept; an ordinary life has five.
@@ -63,7 +63,7 @@ impl Task {
         }
     }
 
-    /// A task an agent told of.
+    /// A task reported by an agent.
     pub(crate) fn reported(agent_id: &AgentId, mut task: pb::Task, resources: Resources) -> Task {
         if !resources.is_empty() {
             task.resources = Vec::new();
@@ -150,7 +150,7 @@ fn kept(status: &pb::TaskStatus) -> pb::TaskStatus {
     let small = pb::TaskStatus { message, labels, container_status, check_status, ..kept };
     match wire::size(&small) <= STATUS_BYTES_MAX {
         true => small,
-        // Limited resources, or fields that this version does not know.
+        // Limited resources, or unknown fields.
         false => pb::TaskStatus {
             task_id: small.task_id,
             state: small.state,
@@ -171,7 +171,7 @@ fn kept(status: &pb::TaskStatus) -> pb::TaskStatus {
 struct Taken {
     /// The task is in another state.
     changed: bool,
-    /// The status itself says another state than the last one; the task may have been known to be there already.
+    /// The status has another state than the last one; the task's newest state may have been the same before.
     new_status: bool,
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn remember_isolation(framework: &mut Framework, executor: &ExecutorI
     }
 }
 
-/// Takes a status of a live task into the books; releases its resources if that ends it, and forgets who wanted it killed.
+/// Applies a status to a live task; a terminal one releases its resources and completes its kill.
 pub(crate) fn update(
     master: &mut Master,
     framework_id: &FrameworkId,
@@ -255,7 +255,7 @@ pub(crate) fn update(
     if taken.changed && (state.is_terminal() || state == pb::TaskState::TASK_UNREACHABLE) {
         master.count_task_end(framework_id, state, status);
     }
-    // Also a status that brings only what the newest state already told: its message and reason are news.
+    // Also a status whose state is known from the newest state: its message and reason are new.
     if taken.new_status || checked {
         master.notify(|| notice::task_updated(framework_id, status, state), out);
         let update = TaskUpdate::new(framework_id.clone(), task_id, task.agent_id.clone(), status);
@@ -263,7 +263,7 @@ pub(crate) fn update(
     }
 }
 
-/// Tells the framework what the master decided about a live task and takes that into the books.
+/// Sends the framework an update made by the master about a live task, and applies it.
 pub(crate) fn decide(
     master: &mut Master,
     now: Now,

@@ -21,8 +21,8 @@ use tepui_types::ConnId;
 
 use crate::master::{Master, Out};
 
-/// Hands a call to its handler. Calls on a link that is not (or no longer) an agent's are dropped: what they say will
-/// be said again by the agent's next SUBSCRIBE.
+/// Dispatches a call to its handler. Calls on a link that is not (or no longer) an agent's are dropped: the agent's
+/// next SUBSCRIBE contains their information.
 pub(crate) fn take(
     master: &mut Master,
     now: Now,
@@ -57,7 +57,7 @@ pub(crate) fn take(
             disk_pressure::disk_pressure(master, now, &from, &call.disk_pressure, out);
         }
         Type::UNREGISTER => unregister::unregister(master, now, &from, out),
-        // A newer agent may have more to say than we understand.
+        // Unknown calls of a newer agent are ignored.
         Type::UNKNOWN | Type::SUBSCRIBE => (),
     }
 }

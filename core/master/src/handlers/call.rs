@@ -1,6 +1,6 @@
 //! Calls of schedulers: one file per call, and the checks every call passes first.
 //!
-//! A call is answered at once: refused, or 202 with everything else told by events.
+//! A call is answered at once: rejected, or 202 with everything else as events.
 
 mod accept;
 mod accept_inverse_offers;
@@ -34,7 +34,7 @@ use crate::state::FrameworkLink;
 
 pub(crate) use reconcile::reconcile_task;
 
-/// Who is calling, as far as the transport knows.
+/// The caller, as far as the transport has it.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) conn: ConnId,

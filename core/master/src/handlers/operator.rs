@@ -29,7 +29,7 @@ use crate::rules::authorization;
 use crate::state::transition::Transition;
 use crate::values::timers::Timer;
 
-/// What becomes of a call: whatever changed is recorded and told when it is made.
+/// The result of a call: changes are recorded and sent while it is handled.
 type Done = Result<Answer<Response>, Rejection>;
 
 fn ok((): ()) -> Answer<Response> {

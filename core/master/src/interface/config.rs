@@ -51,8 +51,8 @@ pub struct Config {
     pub agent_reregister_timeout: Duration,
     /// How many agents may be marked unreachable per duration; none: no limit.
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
-    /// If a larger part of the agents that an earlier master knew does not come back in time, something is wrong with this
-    /// master rather than with them, and it ends instead of giving them up.
+    /// If a larger part of the recovered agents does not re-register in time, the fault is probably this master's,
+    /// and it exits instead of removing them.
     pub recovery_agent_removal_limit: f64,
     pub max_completed_frameworks: usize,
     pub max_completed_tasks_per_framework: usize,
@@ -63,7 +63,7 @@ pub struct Config {
     pub registry_max_agent_count: usize,
     /// How much is kept of what frameworks and agents send.
     pub limits: Limits,
-    /// Who may do what.
+    /// Authorization rules.
     pub authorizer: Authorizer,
     /// Seed of everything random: ids, ties, order.
     pub seed: u64,

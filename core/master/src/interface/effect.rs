@@ -70,7 +70,7 @@ pub enum Effect {
         now: Mono,
         report: Box<Report>,
     },
-    /// Borrowers gave back what was lent to them of an agent, so long after it was wanted.
+    /// Borrowers released the reclaimed resources of an agent, after this time.
     SlackTakenBack {
         agent_id: AgentId,
         took: Duration,
@@ -91,8 +91,8 @@ pub enum Effect {
 const _: () = assert!(size_of::<Effect>() <= 64);
 
 impl Effect {
-    /// Signs of life, and kills of tasks that their agents know. Of another task an agent would say that it does not know it,
-    /// and start it when the launch comes.
+    /// Heartbeats, and kills of tasks that their agents have. An agent would report another task as unknown, and
+    /// start it when the launch arrives.
     pub(crate) fn is_independent(&self) -> bool {
         match self {
             Effect::Kill { .. } => true,

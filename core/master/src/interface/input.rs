@@ -1,4 +1,4 @@
-//! What the master can hear.
+//! Inputs of the master.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub enum Input {
         conn: ConnId,
         /// The Mesos-Stream-Id header.
         stream_id: Option<String>,
-        /// Who authenticated, if anybody.
+        /// The authenticated principal, if any.
         principal: Option<String>,
         call: Box<scheduler::Call>,
     },
@@ -32,7 +32,7 @@ pub enum Input {
     /// An operator call on /api/v1 that changes something (reads are answered from snapshots), or the start of an
     /// operator's event stream (SUBSCRIBE).
     Operator { conn: ConnId, principal: Option<String>, call: Box<master::Call> },
-    /// A question why somebody is offered what it is.
+    /// A request to explain offers.
     Explain { conn: ConnId, subject: Subject },
     /// Only agents on these hosts are offered from now on; none: all.
     Whitelist { hosts: Option<BTreeSet<String>> },

@@ -77,7 +77,7 @@ fn operators_wishes(state: &mut State, registry: &Registry) {
     }
 }
 
-/// Records what a first start has to say; nothing afterwards.
+/// Records the initial values of a first start; none afterwards.
 pub(crate) fn record_first(master: &mut Master, out: &mut Out) {
     core::mem::take(&mut master.first_records).into_iter().for_each(|record| out.record(record));
 }

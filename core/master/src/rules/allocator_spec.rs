@@ -40,7 +40,7 @@ impl Terms {
     }
 }
 
-/// An allocator as the flags want it, with the weights that the registry knows.
+/// An allocator with the configured options and the weights of the registry.
 pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> Allocator {
     let region = domain(config.master_info.domain.as_option()).map(|domain| domain.region);
     let excluded = config.fair_sharing_excluded_resource_names.iter();

@@ -1,6 +1,6 @@
-//! Who may do what to this cluster: the objects of each call, put to the rules that an operator wrote.
+//! Authorization of calls: the objects of each call, evaluated against the operator's rules.
 //!
-//! Frameworks act under the principal of their FrameworkInfo, operators under the one they authenticated as.
+//! Frameworks act under the principal of their FrameworkInfo, operators under their authenticated one.
 
 use alloc::format;
 use alloc::string::String;
@@ -21,7 +21,7 @@ use crate::master::Master;
 use crate::state::roles_of;
 use crate::values::accepted_offers::AcceptedOffers;
 
-/// What a call wants to do: one action, and to what. No object means "any at all".
+/// Permission that a call needs: one action and its object. No object means any object.
 type Permission<'a> = (Action, Option<&'a str>);
 
 /// A principal may register an agent of this host name or address.
@@ -136,7 +136,7 @@ pub(crate) fn operator(master: &Master, principal: Option<&str>, call: &Call) ->
     }
 }
 
-/// Everything that an operator's call wants. Reads are filtered instead, where they are answered.
+/// All permissions that an operator's call needs. Reads are filtered instead, where they are answered.
 fn wishes<'a>(master: &'a Master, call: &'a Call) -> Vec<Permission<'a>> {
     match call.r#type.unwrap_or(Type::UNKNOWN) {
         Type::TEARDOWN => {
@@ -235,7 +235,7 @@ fn reservation_role(resource: &pb::Resource) -> Option<&str> {
     }
 }
 
-/// Who made the innermost reservation.
+/// The principal of the innermost reservation.
 fn reserver(resource: &pb::Resource) -> Option<&str> {
     match resource.reservations.last() {
         Some(reservation) => reservation.principal.as_deref(),

@@ -1,8 +1,9 @@
-//! The kinds of revocable resources that a launch uses, where its scheduler does not say.
+//! The kinds of revocable resources that a launch uses, where its scheduler leaves them out.
 //!
-//! A scheduler written for v1 knows one kind, `revocable: {}`, and may use all that is revocable in its offers. Kinds are
-//! settled once, right before the launch is validated, against what earlier tasks of the same ACCEPT left: first what
-//! the agent offers without a kind, then usage slack, then allocation slack. One entry may become several.
+//! A scheduler written for v1 has one kind, `revocable: {}`, and may use all revocable resources of its offers. Kinds
+//! are assigned once, right before the launch is validated, from the resources left by earlier tasks of the same
+//! ACCEPT: first those the agent offers without a kind, then usage slack, then allocation slack. One entry may become
+//! several.
 
 use alloc::vec::Vec;
 
@@ -74,7 +75,7 @@ fn settle_executor(
         Some(running) if without_kinds(&executor.resources) == without_kinds(&running.resources) => {
             executor.resources.clone_from(&running.resources);
         }
-        Some(_) => (), // Not the executor that runs: validation says so.
+        Some(_) => (), // Not the running executor: a validation error.
     }
 }
 
@@ -105,7 +106,7 @@ fn settle_one(one: &pb::Resource, mut wanted: Resources, left: &mut Resources, l
             last = kind;
         }
     }
-    // More than there is: validation says so, of the kind that ran out.
+    // More than available: a validation error for the kind that ran out.
     let missing = wanted.flatten(last);
     list.extend(missing.iter().map(|part| part_of(one, part)));
 }

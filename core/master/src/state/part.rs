@@ -1,5 +1,5 @@
-//! A part of the state, for who asks about one agent, one framework or a few tasks: whoever renders it never meets the
-//! rest, and what a reader may see of it is found without a look at the rest.
+//! A part of the state, for requests about one agent, one framework or a few tasks: rendering and authorization visit
+//! that part only.
 
 use alloc::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! A bounded list of what happened last, oldest first, that can also be asked by key. Persistent: a clone is cheap.
+//! A bounded list of recent entries, oldest first, with look-up by key. Persistent: a clone is cheap.
 //!
-//! A key may occur more than once (task ids are reused); asking by key finds the newest entry of it.
-//! Never: more entries, or more weight of them, than the limits given with each push.
+//! A key may occur more than once (task ids are reused); a look-up finds the newest entry. Never exceeds the limits
+//! of number and weight given with each push.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Task statuses that the master itself makes. They carry no uuid: nobody acknowledges them.
+//! Task statuses made by the master. They carry no uuid and are not acknowledged.
 
 use alloc::string::String;
 
@@ -8,7 +8,7 @@ use tepui_proto::mesos::v1::task_status::{Reason, Source};
 
 use crate::state::Task;
 
-/// What the master has to say about a task.
+/// Content of a status made by the master.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub(crate) state: pb::TaskState,
@@ -27,7 +27,7 @@ impl Verdict {
         Self { unreachable: Some(since), ..self }
     }
 
-    /// The verdict on a task that may be known to nobody else.
+    /// The status of a task that may be unknown.
     pub(crate) fn on(
         &self,
         now: Now,
@@ -47,7 +47,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict on a task the master knows.
+    /// The status of a known task.
     pub(crate) fn on_task(&self, now: Now, task: &Task) -> pb::TaskStatus {
         pb::TaskStatus {
             executor_id: task.executor_id.as_ref().map(|id| id.to_proto()).into(),
@@ -56,7 +56,7 @@ impl Verdict {
     }
 }
 
-/// What the master last heard of a task, said again.
+/// The last known status of a task, repeated.
 pub(crate) fn latest(now: Now, task: &Task) -> pb::TaskStatus {
     let heard = task.task.statuses.last();
     let state = task.task.status_update_state.unwrap_or(task.task.state);

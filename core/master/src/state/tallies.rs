@@ -1,8 +1,8 @@
-//! Tallies: how many tasks each agent and each framework has in which state, and which resources they hold.
+//! Tallies: the number of tasks of each agent and each framework per state, and the resources they hold.
 //!
-//! Kept as tasks and executors change, so that a reader who wants numbers need not walk over all tasks. Changed by `task_moved`,
-//! `executor_added` and `executor_removed` alone. Invariant: equal to [`Tallies::of`], the same from a walk over the state.
-//! Tasks of frameworks that have completed count nowhere.
+//! Maintained as tasks and executors change, so that a reader of numbers need not iterate over all tasks. Changed by
+//! `task_moved`, `executor_added` and `executor_removed` only. Invariant: equal to [`Tallies::of`], the result of a
+//! full iteration. Tasks of completed frameworks are not counted.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -22,7 +22,7 @@ pub enum Transition {
         agent: Arc<Agent>,
         registration: Registration,
     },
-    /// Its link broke; it may come back.
+    /// Its link broke; it may re-register.
     AgentDisconnected {
         agent: Arc<Agent>,
     },
@@ -88,7 +88,7 @@ pub enum Transition {
         task: Arc<Task>,
     },
     TaskUpdated(TaskUpdate),
-    /// A scheduler asked to kill a task.
+    /// A scheduler requested the kill of a task.
     TaskKill {
         framework_id: FrameworkId,
         task_id: TaskId,

@@ -1,7 +1,7 @@
-//! The state as one principal may see it.
+//! The state as one principal may view it.
 //!
-//! What is not to be seen is simply not there: frameworks, tasks, executors, roles, and resources reserved for roles.
-//! Whoever renders a document renders this instead of the whole state.
+//! Invisible parts are absent: frameworks, tasks, executors, roles, and resources reserved for roles. Documents are
+//! rendered from this instead of the whole state.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! What must hold after every step, whatever happened: each index says what the state says, and the allocator's books
-//! are the sum of offers, tasks and executors.
+//! Invariants after every step: each index agrees with the state, and the allocator's ledger is the sum of offers,
+//! tasks and executors.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;

@@ -1,4 +1,4 @@
-//! Rules at work: roles, users, operations. Denied is told as v1 tells it.
+//! Authorization of roles, users and operations. Rejections have the form of v1.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -154,7 +154,7 @@ fn agents_are_notified_of_frameworks_without_root() {
     }
 }
 
-/// Every change by operators has its action: who is denied it, and only it, is refused.
+/// Every change by operators has its action: without this action, and only this one, it is rejected.
 #[test]
 fn every_operator_change_requires_its_action() {
     let agent = r#""agent_id":{"value":"m-S0"}"#;

@@ -89,7 +89,7 @@ fn disk_pressure_survives_master_restart_and_reactivation() {
     );
 }
 
-/// Changes that need room are rejected by name; what ends something is recorded, and known agents come back.
+/// Changes that need space are rejected by name; terminations are recorded, and known agents re-register.
 #[test]
 fn registry_under_disk_pressure_accepts_only_removals() {
     check(

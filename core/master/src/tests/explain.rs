@@ -1,4 +1,4 @@
-//! Questions why somebody is offered what it is: nobody else waits for the answer.
+//! Requests to explain offers: no other input waits for the answer.
 
 use alloc::string::String;
 

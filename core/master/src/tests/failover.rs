@@ -1,4 +1,4 @@
-//! Frameworks and masters that go away and come back.
+//! Failover of frameworks and masters.
 
 use expect_test::expect;
 
@@ -355,7 +355,7 @@ fn new_master_keeps_the_running_task_of_a_reused_id() {
     }
 }
 
-/// It does not know which of the two its framework has heard of: it is told of both.
+/// It is unknown which of the two updates its framework has received: both are sent.
 #[test]
 fn a_new_master_reports_both_terminations_of_a_reused_task_id() {
     check(
@@ -489,7 +489,7 @@ fn removed_framework_is_shut_down_on_reregistering_agents() {
     );
 }
 
-/// By tasks that live, and by those that ended under executors of which an agent still knows.
+/// By live tasks, and by terminal ones of executors that an agent still has.
 #[test]
 fn a_new_master_recovers_share_cgroups() {
     check(
@@ -543,7 +543,7 @@ fn a_new_master_recovers_share_cgroups() {
     );
 }
 
-/// Agents remember it for frameworks that have nothing left there, whoever of them comes first.
+/// Agents keep it for frameworks without tasks there, whichever of them registers first.
 #[test]
 fn agents_report_share_cgroups_to_a_new_master() {
     check(

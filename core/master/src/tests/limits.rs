@@ -40,7 +40,7 @@ fn agent_removals_are_rate_limited() {
     );
 }
 
-/// Two of three known agents do not come back to a new master.
+/// Two of three known agents do not re-register with a new master.
 fn two_of_three_missing(limit: f64, expected: Expect) {
     check_with(
         Config { recovery_agent_removal_limit: limit, ..Config::default() },

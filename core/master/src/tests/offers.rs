@@ -1,4 +1,4 @@
-//! Offers: one event per framework and turn, rescinded when they end, suppressed when nobody wants them.
+//! Offers: one event per framework and turn, rescinded when they end, none for suppressed roles.
 
 use expect_test::expect;
 

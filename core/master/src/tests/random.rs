@@ -1,4 +1,4 @@
-//! Scripts nobody wrote: whatever comes in whatever order, the books stay right and nothing panics.
+//! Random scripts: in any order of inputs the ledger stays correct and nothing panics.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -56,7 +56,7 @@ impl Author {
         }
     }
 
-    /// Time passes; agents mostly say that they live.
+    /// Time passes; agents mostly answer their pings.
     fn pass(&mut self, run: &Script) -> String {
         let mut lines = String::new();
         for agent in run.agent_names() {

@@ -73,9 +73,9 @@ struct Agent {
     id: String,
     subscribe: link::call::Subscribe,
     tasks: BTreeMap<String, pb::Task>,
-    /// What it said last about each task.
+    /// Its last status of each task.
     said: BTreeMap<String, link::Call>,
-    /// Nothing that is sent arrives, until it comes back.
+    /// Messages to it are lost until it re-registers.
     deaf: bool,
 }
 
@@ -85,9 +85,9 @@ struct Framework {
     stream_id: String,
     info: pb::FrameworkInfo,
     suppressed: Vec<String>,
-    /// The last update of each task that wants an acknowledgement: agent, uuid.
+    /// The last update of each task that needs an acknowledgement: agent, uuid.
     updates: BTreeMap<String, (String, Vec<u8>)>,
-    /// The last status of each operation that wants an acknowledgement.
+    /// The last status of each operation that needs an acknowledgement.
     operations: BTreeMap<String, pb::OperationStatus>,
 }
 
@@ -126,7 +126,7 @@ impl Script {
     }
 
     pub(super) fn play(&mut self, script: &str) {
-        // A line that begins with `;` goes on with the one before.
+        // A line that begins with `;` continues the one before.
         let script = script.lines().map(str::trim).collect::<Vec<_>>().join("\n").replace("\n;", " ;");
         for line in script.lines().filter(|line| !line.is_empty()) {
             match line {
@@ -243,7 +243,7 @@ impl Script {
     }
 }
 
-/// What is there, for those who write lines by chance.
+/// Entities of the cluster, for generators of random lines.
 impl Script {
     pub(super) fn agent_names(&self) -> Vec<&str> {
         self.agents.keys().map(String::as_str).collect()
@@ -269,7 +269,7 @@ impl Script {
         self.master.agent(&id).is_some_and(|agent| agent.conn().is_some() && !agent.operations.is_empty())
     }
 
-    /// As they are written in lines, and whose they are.
+    /// As written in lines, with their owners.
     pub(super) fn offers(&self) -> Vec<(String, &str)> {
         let owner = |id: &str| self.frameworks.iter().find(|(_, it)| it.info.id.value == id);
         let offers = self.master.state().offers.iter();

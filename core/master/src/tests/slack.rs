@@ -1,4 +1,4 @@
-//! Slack: reserved but idle resources are lent, say so, and go back to their owner.
+//! Slack: reserved but idle resources are lent, marked as such, and returned to their owner.
 
 use expect_test::expect;
 

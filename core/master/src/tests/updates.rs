@@ -293,8 +293,8 @@ fn an_acknowledged_termination_is_kept_until_the_in_order_ping_is_answered() {
     );
 }
 
-/// The agent forgets the task when it hears of the acknowledgement, and would answer a kill that follows with TASK_DROPPED,
-/// for a task that lives elsewhere under that id.
+/// The agent removes the task when it receives the acknowledgement, and would answer a later kill with TASK_DROPPED,
+/// for a live task elsewhere under that id.
 #[test]
 fn a_terminated_task_with_a_reused_id_is_not_killed() {
     check(
@@ -320,7 +320,8 @@ fn a_terminated_task_with_a_reused_id_is_not_killed() {
     );
 }
 
-/// An agent may have forgotten a task that it dropped, so its end is told at once; then its update is acknowledged all the same.
+/// An agent may have removed a task that it dropped, so its termination is reported at once; then its update is
+/// acknowledged all the same.
 #[test]
 fn dropped_update_does_not_terminate_the_next_task_of_its_id() {
     check(

@@ -1,4 +1,4 @@
-//! What callers are told, word for word, and what events look like.
+//! Answers to callers, verbatim, and the form of events.
 
 use expect_test::expect;
 

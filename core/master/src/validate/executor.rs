@@ -97,7 +97,7 @@ fn same(
     }
 }
 
-/// The order of uris and of variables says nothing.
+/// The order of uris and of variables has no meaning.
 fn comparable(command: &pb::CommandInfo) -> pb::CommandInfo {
     let mut command = command.clone();
     command.uris.sort_by(|a, b| a.value.cmp(&b.value));

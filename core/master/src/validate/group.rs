@@ -118,7 +118,7 @@ impl GroupResources {
     }
 }
 
-/// The limits of the whole group: not below what was asked for, nor below what one of its tasks may use.
+/// The limits of the whole group: not below its requests, nor below the limit of one of its tasks.
 fn limits(launch: &Launch<'_>, group: &LaunchGroup, parsed: &GroupResources) -> Result<(), String> {
     if !launch.task_group_limits {
         return Ok(());
@@ -167,8 +167,8 @@ fn least(id: &str, has: &Resources) -> Result<(), String> {
     }
 }
 
-/// Under one executor all tasks share its cgroups, or none does: what the first of them did counts for ever, and what the
-/// executor says counts for those that say nothing.
+/// Under one executor all tasks share its cgroups, or none does: the first of them determines it for ever, and the
+/// executor's setting is the default of its tasks.
 fn one_way_of_sharing(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
     let id = ExecutorId::from(&*group.executor.executor_id);
     let said = group.executor.container.linux_info.share_cgroups;

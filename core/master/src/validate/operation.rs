@@ -1,7 +1,7 @@
-//! Operations that change resources: who may reserve what for whom, and what the agent must be able to do.
+//! Operations that change resources: permissions of reservations, and required capabilities of the agent.
 //!
-//! `tepui_resources::Operation` has checked what can be said of an operation alone; allocation roles are filled in. That
-//! the offers hold the resources is checked by whoever applies it.
+//! `tepui_resources::Operation` has validated each operation alone; allocation roles are filled in. Whether the
+//! offers contain the resources is checked when it is applied.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -79,7 +79,7 @@ fn known_to_agent(scene: &Scene<'_>, resource: &Resource) -> Result<(), String> 
     }
 }
 
-/// Whoever is known by name must put that name into what he makes.
+/// An authenticated principal must be the principal of its reservations and volumes.
 fn made_by(scene: &Scene<'_>, by: Option<&str>, what: &str, field: &str) -> Result<(), String> {
     match (scene.principal, by) {
         (None, _) => Ok(()),

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{ResourceError, Resources, validate};
 
-/// The rules for one task's or executor's list, and the list parsed. `whose` begins the sentence.
+/// The rules for the resources of one task or executor; returns them parsed. `whose` begins the message.
 pub(super) fn parse(whose: &str, resources: &[pb::Resource]) -> Result<Resources, String> {
     let invalid = |why: ResourceError| format!("{whose} uses invalid resources: {why}");
     validate::extended(resources).map_err(invalid)?;

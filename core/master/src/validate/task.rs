@@ -197,7 +197,7 @@ fn executor_of_task(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<Reso
     }
 }
 
-/// What the task says about it; nothing means that it does.
+/// The task's own setting; unset means shared.
 pub(super) fn shares_cgroups(task: &pb::TaskInfo) -> Option<bool> {
     task.container.linux_info.share_cgroups
 }

@@ -196,7 +196,7 @@ fn table<'a>(check: impl Fn(&[(&str, &str)]) -> String, rows: impl IntoIterator<
     }
 }
 
-/// As a v1 master said them, word for word; those about limits go on.
+/// Messages of a v1 master, verbatim; those about limits are longer.
 #[test]
 fn task_errors_match_the_recorded_v1_messages() {
     table(
@@ -564,7 +564,7 @@ fn framework_infos_are_validated() {
         check,
         [
             (&[][..], ""),
-            // The first two as a v1 master said them, word for word.
+            // The first two are messages of a v1 master, verbatim.
             (
                 &[MULTI, ("roles", "['/x']")],
                 "'FrameworkInfo.roles' contains invalid role: Role '/x' cannot start with a slash",

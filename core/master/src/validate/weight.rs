@@ -11,7 +11,7 @@ pub(crate) fn role(role: &str) -> Result<(), String> {
     role_name(role).map_err(|why| format!("Invalid role '{role}': {why}"))
 }
 
-/// Weights are compared in millionths: what cannot be told from another weight is rejected.
+/// Weights are compared in millionths: one that cannot be distinguished from another weight is rejected.
 pub(crate) fn value(weight: f64) -> Result<(), String> {
     let why = match weight {
         weight if !weight.is_finite() || weight <= 0.0 => "Weights must be positive".into(),

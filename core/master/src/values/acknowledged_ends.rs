@@ -1,9 +1,9 @@
 //! Acknowledged terminal statuses, until their agents must have received the acknowledgement.
 //!
-//! An acknowledgement gets lost with its link, or crosses the same update on its way once more. The id may be another
-//! task's by then: these ends are not its own. The answer to an in-order ping that was sent after an acknowledgement shows that
-//! it arrived, and that whatever was said before it is here; other pings and answers overtake both while records cannot be
-//! written. On a new link all of them are sent again before the first ping.
+//! An acknowledgement is lost with its link, or crosses a repeated update. The id may belong to another task by then,
+//! which these statuses do not concern. The answer to an in-order ping that was sent after an acknowledgement shows
+//! that it arrived, and that all earlier messages have arrived here; other pings and answers overtake both while
+//! records cannot be written. On a new link all of them are sent again before the first ping.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -42,7 +42,8 @@ impl Ends {
         on.ends.insert((framework.clone(), task.clone()), (on.pings, uuid.into()));
     }
 
-    /// The same for a task that is not in the books: its end was told without waiting for an acknowledgement.
+    /// The same for a task that the master does not have: its termination was reported without waiting for an
+    /// acknowledgement.
     pub(crate) fn acknowledged_unknown(
         &mut self,
         agent: &AgentId,
@@ -69,7 +70,8 @@ impl Ends {
 
     /// There is a new link; what was sent on the one before may be lost.
     pub(crate) fn linked(&mut self, agent: &AgentId) {
-        // Pings count from the first one on: an answer to one that was sent before an acknowledgement says nothing of it.
+        // Pings count from the first one on: an answer to one that was sent before an acknowledgement does not
+        // confirm it.
         let on = self.by_agent.entry(agent.clone()).or_default();
         (on.pings, on.pongs, on.in_order) = (0, 0, 0);
         on.ends.values_mut().for_each(|(pings, _)| *pings = 0);

@@ -78,7 +78,7 @@ counters! {
     SlackEvictions "slack_evictions",
 }
 
-/// How a task ended, and who said why.
+/// Terminations of tasks, by state, source and reason.
 pub type TaskEnd = (pb::TaskState, Source, Reason);
 
 /// Everything counted for the whole cluster.

@@ -1,6 +1,6 @@
-//! The messages the master writes, in one place: events for schedulers and agents.
+//! The messages of the master, in one place: events for schedulers and agents.
 //!
-//! Pure constructors. Never here: who gets them.
+//! Pure constructors. Absent: recipients.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -13,7 +13,7 @@ use tepui_proto::mesos::v1::scheduler::event::Type;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{AgentId, ExecutorId, FrameworkId, OfferId, TaskId};
 
-/// How often a stream that has nothing to say says so.
+/// Heartbeat interval of an idle stream.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Events for schedulers.
@@ -93,7 +93,7 @@ pub(crate) mod to_scheduler {
         Arc::new(scheduler::Event { message: message.into(), ..of(Type::MESSAGE) })
     }
 
-    /// An agent is lost to everybody.
+    /// An agent is removed.
     pub(crate) fn agent_failure(agent_id: &AgentId) -> Event {
         let failure = event::Failure { agent_id: agent_id.to_proto().into(), ..Default::default() };
         Arc::new(scheduler::Event { failure: failure.into(), ..of(Type::FAILURE) })

@@ -1,7 +1,7 @@
-//! How tasks had their cgroups under executors of frameworks that this master does not know yet.
+//! Cgroup isolation of tasks under executors of frameworks that this master does not have yet.
 //!
-//! Told by agents that are new to this master, handed over to a framework when it comes: one executor id has one kind of
-//! isolation for ever. Never: of frameworks in the books, which remember by themselves.
+//! Reported by agents that are new to this master, passed on to a framework when it registers: one executor id has
+//! one kind of isolation for ever. Absent: known frameworks, which store it themselves.
 
 use alloc::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) struct Isolations {
 }
 
 impl Isolations {
-    /// What was said first counts.
+    /// The first report counts.
     pub(crate) fn remember(&mut self, framework: FrameworkId, executor: ExecutorId, shares: bool) {
         if self.count < EXECUTORS_MAX {
             let known = self.shares_cgroups.entry(framework).or_default();

@@ -1,6 +1,6 @@
-//! What schedulers may leave out is filled in: the role resources are allocated to, the framework of an executor, the
-//! type of a health check, the executor of a group's tasks and what it says of cgroups. Kinds of revocable resources
-//! depend on what earlier tasks used, and are filled in later (`revocable`).
+//! Fills in what schedulers may leave out: the allocation role of resources, the framework of an executor, the type
+//! of a health check, the executor of a group's tasks and its cgroup setting. Kinds of revocable resources depend on
+//! the usage of earlier tasks, and are filled in later (`revocable`).
 
 use alloc::vec::Vec;
 
@@ -19,7 +19,7 @@ pub(crate) fn operation(operation: &mut Operation, accepted: &AcceptedOffers) {
     }
 }
 
-/// The operation as its agent carries it out: on resources that nobody holds.
+/// The operation as its agent applies it: on unallocated resources.
 pub(crate) fn without_allocation(mut operation: Operation) -> Operation {
     for resource in resources(&mut operation) {
         resource.allocation_info = None.into();
@@ -49,7 +49,8 @@ fn fill_tasks(operation: &mut Operation, accepted: &AcceptedOffers) {
     }
 }
 
-/// A task that says nothing has cgroups of its own if its executor says so: then everybody reads it in the task itself.
+/// A task without a setting has cgroups of its own if its executor says so: then all readers find it in the task
+/// itself.
 fn fill_sharing(task: &mut pb::TaskInfo, executor: &pb::ExecutorInfo) {
     let said = executor.container.linux_info.share_cgroups == Some(false);
     if said && task.container.linux_info.share_cgroups.is_none() {

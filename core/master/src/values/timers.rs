@@ -10,19 +10,19 @@ pub(crate) enum Timer {
     OperatorHeartbeat,
     /// Time to ask an agent whether it lives.
     Ping(AgentId),
-    /// An agent whose link broke has not come back.
+    /// An agent whose link broke has not re-registered.
     Reregister(AgentId),
     /// The rate limit lets this agent be marked unreachable.
     Unreachable(AgentId),
-    /// Agents known from the registry have not come back to this master.
+    /// Recovered agents have not re-registered with this master.
     RecoveredAgents,
     /// A framework has been away for too long.
     Failover(FrameworkId),
-    /// Nobody answered an offer.
+    /// An offer without an answer.
     Offer(OfferId),
-    /// Nobody answered a request to leave an agent.
+    /// An inverse offer without an answer.
     InverseOffer(OfferId),
-    /// Operations of frameworks nobody has heard of since this agent came.
+    /// Operations of frameworks that have not subscribed since this agent registered.
     OrphanOperations(AgentId),
     RegistryGc,
 }

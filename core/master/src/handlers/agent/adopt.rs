@@ -20,7 +20,7 @@ use crate::state::status::Verdict;
 use crate::state::transition::{TaskUpdate, Transition};
 use crate::values::event::{to_agent, to_scheduler};
 
-/// Takes over everything from an agent that is new to this master. `tell`: frameworks may think these tasks lost.
+/// Adopts everything from an agent that is new to this master. `tell`: frameworks may consider these tasks lost.
 pub(super) fn everything(
     master: &mut Master,
     now: Now,
@@ -58,7 +58,7 @@ pub(super) fn everything(
     end_unnamed(master, now, lost, out);
 }
 
-/// Compares what an agent says with the books: what it lacks it is told, what the books lack is taken over.
+/// Compares an agent's report with the master's state: missing entities are sent to the agent, or adopted from it.
 pub(super) fn compare(
     master: &mut Master,
     now: Now,
@@ -80,7 +80,7 @@ pub(super) fn compare(
         let task = Task::reported(id, task, resources);
         let known = master.task(&task.framework_id, &task.id).is_some();
         kill_double(master, &task, out);
-        // An unknown task that has ended was acknowledged; the agent will hear of it when it reports it again.
+        // A terminal unknown task was acknowledged; the agent receives that when it sends the update again.
         if !known && !strangers.contains(&task.framework_id) && !task.state().is_terminal() {
             take_back(master, task, out);
         }
@@ -117,8 +117,8 @@ fn complete_predecessor(master: &mut Master, task: &Task) {
     }
 }
 
-/// The framework launched another task under the same id elsewhere while nobody knew of this one: this one goes. One that
-/// has ended needs no kill: its agent may have forgotten it by then, and would report a task of this id as dropped.
+/// The framework launched another task under the same id elsewhere while this one was unknown: this one is killed. A
+/// terminal one is not: its agent may have removed it by then, and would report a task of this id as dropped.
 fn kill_double(master: &Master, task: &Task, out: &mut Out) -> bool {
     let double = master.task(&task.framework_id, &task.id).is_some_and(|live| live.agent_id != task.agent_id);
     if double && !task.state().is_terminal() {
@@ -211,7 +211,7 @@ fn tell_back(master: &Master, now: Now, task: &Task, out: &mut Out) {
 fn end_unnamed(master: &mut Master, now: Now, lost: BTreeSet<(FrameworkId, TaskId)>, out: &mut Out) {
     for (framework_id, task_id) in lost {
         if !master.is_partition_aware(&framework_id) {
-            // It was told TASK_LOST when the agent went away.
+            // It received TASK_LOST when the agent was removed.
             if let Some(task) = task::take_unreachable(master, &framework_id, &task_id) {
                 task::remember_completed(master, task);
             }
@@ -233,15 +233,15 @@ fn unnamed(master: &Master, id: &AgentId, report: &Report) -> Vec<(FrameworkId, 
     tasks.filter(|(framework, task)| !named.contains(&(framework.as_str(), task.as_str()))).cloned().collect()
 }
 
-/// Whether a task has ended, its framework knows, and the agent does not know that yet.
+/// Whether a task is terminal and acknowledged, and the agent has not received that yet.
 fn is_earlier(master: &Master, id: &AgentId, task: &pb::Task) -> bool {
     let (framework_id, task_id) = (FrameworkId::from(&*task.framework_id), TaskId::from(&*task.task_id));
     let last = task.statuses.last().and_then(|status| status.uuid.as_deref());
     task.state.is_terminal() && last.is_some() && master.ends.of(id, &framework_id, &task_id) == last
 }
 
-/// Ended tasks whose last update the agent forgot before it was acknowledged: their end is told once more, since
-/// nobody else will tell it, and needs no acknowledgement.
+/// Terminal tasks whose last update the agent removed before it was acknowledged: the update is sent once more, since
+/// no agent will send it, and needs no acknowledgement.
 fn end_forgotten(master: &mut Master, now: Now, id: &AgentId, report: &Report, out: &mut Out) {
     for (framework_id, task_id) in unnamed(master, id, report) {
         let Some(state) = master.task(&framework_id, &task_id).map(|task| task.state()) else { continue };
@@ -295,7 +295,7 @@ fn drop_unnamed_executors(master: &mut Master, id: &AgentId, report: &Report) {
     }
 }
 
-/// Kills that were asked for while the agent was away, or got lost on the way.
+/// Kills that were requested while the agent was disconnected, or were lost.
 fn resend_kills(master: &Master, id: &AgentId, out: &mut Out) {
     let kills: Vec<_> = master.kills.get(id).into_iter().flatten().collect();
     for ((framework_id, task_id), policy) in kills {

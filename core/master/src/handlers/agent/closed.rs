@@ -1,4 +1,4 @@
-//! An agent's link ended. It may come back; until then nothing of it is offered.
+//! An agent's link closed. It may re-register; until then it is not offered.
 
 use alloc::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) fn closed(master: &mut Master, now: Now, conn: ConnId, out: &mut Out)
     liveness::link_broke(master, now, &id);
 }
 
-/// Ends an agent's link from this side: it has to say everything again.
+/// Closes an agent's link from this side: it has to subscribe again with its complete state.
 pub(super) fn hang_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     if let Some(conn) = master.agent(id).and_then(|agent| agent.conn()) {
         out.effect(Effect::CloseAgent { conn });
@@ -34,7 +34,7 @@ pub(super) fn hang_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out
     }
 }
 
-/// Frameworks that did not ask for checkpoints are told at once that their tasks there are lost.
+/// Frameworks without checkpointing receive at once that their tasks there are lost.
 fn lose_unchecked(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     let Some(agent) = master.agent(id).cloned() else { return };
     let message = "Agent disconnected and the framework does not checkpoint";

@@ -11,7 +11,7 @@ use crate::values::event::to_scheduler;
 pub(super) fn exited_executor(master: &mut Master, from: &AgentId, call: &ExitedExecutor, out: &mut Out) {
     let (framework_id, executor_id) =
         (FrameworkId::from(&*call.framework_id), ExecutorId::from(&*call.executor_id));
-    // Executors of command tasks are the agent's own, and no framework hears of them.
+    // Executors of command tasks are the agent's own and invisible to frameworks.
     if executor::remove(master, from, &framework_id, &executor_id) {
         let transition = Transition::ExecutorTerminated {
             framework_id: framework_id.clone(),

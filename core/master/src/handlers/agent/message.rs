@@ -1,4 +1,4 @@
-//! MESSAGE: an executor speaks to its scheduler. Not reliable: if nobody listens it is lost.
+//! MESSAGE: from an executor to its scheduler. Unreliable: lost if the scheduler is not connected.
 
 use tepui_proto::tepui::agent::v1::call::Message;
 use tepui_types::{AgentId, FrameworkId};

@@ -1,4 +1,4 @@
-//! What an agent says of itself when it subscribes, checked once and put into the master's words.
+//! An agent's report at its SUBSCRIBE, validated once and converted.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -74,7 +74,7 @@ impl Report {
         })
     }
 
-    /// The part of the pid that says on which machine the agent is.
+    /// The part of the pid that identifies the machine of the agent.
     pub(super) fn ip(&self) -> &str {
         maintenance::ip(&self.pid)
     }
@@ -94,7 +94,7 @@ fn check_size(call: &Subscribe, bytes_max: usize) -> Result<(), String> {
         .map_err(|why| format!("The description of the agent {why} (--max_agent_info_size)"))
 }
 
-/// What something on the agent holds: always allocated to somebody.
+/// Resources in use on the agent: always allocated to a role.
 fn held(what: &str, list: &[pb::Resource]) -> Result<Resources, String> {
     Ok(resources(what, list)?.allocate_missing(&Role::from("*")))
 }

@@ -1,7 +1,7 @@
-//! SUBSCRIBE: an agent comes, or comes back, and says everything it knows.
+//! SUBSCRIBE: an agent registers or re-registers with its complete state.
 //!
-//! A new agent is admitted: recorded before anybody sees it. One that this master knows is compared with the books.
-//! One that only the registry, or nobody, knows brings its frameworks and tasks with it.
+//! A new agent is admitted: recorded before it is visible. A known one is compared with the master's state. One that
+//! only the registry, or nothing, contains brings its frameworks and tasks with it.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -38,7 +38,7 @@ pub(super) fn subscribe(
     call: Subscribe,
     out: &mut Out,
 ) {
-    // A second SUBSCRIBE on a link says nothing new.
+    // A second SUBSCRIBE on a link contains nothing new.
     if master.links.contains_key(&conn) {
         return;
     }
@@ -74,7 +74,7 @@ pub(super) fn subscribe(
     }
 }
 
-/// Who asks to be registered, for the log and the audit log.
+/// The registering agent, for the log and the audit log.
 struct Applicant {
     conn: ConnId,
     id: Option<AgentId>,
@@ -111,8 +111,8 @@ impl Applicant {
     }
 }
 
-/// A principal may register agents of this name and address, and, with the id of an agent that an earlier master admitted or
-/// that is unreachable, of that agent's name. One that this master knows is compared with it anyway.
+/// A principal may register agents of this name and address, and, with the id of an agent that an earlier master
+/// admitted or that is unreachable, of that agent's name. A known agent is compared with it anyway.
 fn authorize(master: &Master, principal: Option<&str>, report: &Report) -> Result<(), String> {
     let recovered = |id: &AgentId| master.state.recovered_agents.get(id).map(|info| info.hostname.as_str());
     let unreachable = |id: &AgentId| master.registry.unreachable_hostnames.get(id).map(String::as_str);
@@ -135,7 +135,8 @@ fn outside(master: &Master, report: &Report) -> Option<&'static str> {
     }
 }
 
-/// An agent that never heard that it was admitted asks again. If nothing happened on it since, it is the same agent.
+/// An agent that did not receive its admission registers again. If nothing happened on it since, it is the same
+/// agent.
 fn unused_namesake(master: &Master, report: &Report) -> Option<AgentId> {
     let agent = master.agent(master.pids.get(&report.pid)?)?;
     let unused = agent.tasks.is_empty() && agent.executors.is_empty() && agent.operations.is_empty();
@@ -146,7 +147,7 @@ fn moved(known: &Agent, report: &Report) -> bool {
     known.info.hostname != report.info.hostname || maintenance::ip(&known.pid) != report.ip()
 }
 
-/// An agent nobody has seen before. One that had the same address lost its memory: what was on it is lost.
+/// A new agent. One with the same address lost its records: its tasks are lost.
 fn admit(master: &mut Master, now: Now, conn: ConnId, report: Report, out: &mut Out) {
     if let Some(old) = master.pids.get(&report.pid).cloned() {
         master.record(Record::RemoveAgent { id: old.clone() }, out);
@@ -160,7 +161,7 @@ fn admit(master: &mut Master, now: Now, conn: ConnId, report: Report, out: &mut 
     insert(master, now, conn, agent, Registration::New, out);
 }
 
-/// An agent that an earlier master admitted, that was unreachable, or that everybody forgot.
+/// An agent that an earlier master admitted, that was unreachable, or that expired from the registry.
 fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report: Report, out: &mut Out) {
     if let Some(old) = master.pids.get(&report.pid).filter(|old| **old != id).cloned() {
         master.record(Record::RemoveAgent { id: old.clone() }, out);
@@ -185,7 +186,7 @@ fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report
     master.timers.set(Timer::OrphanOperations(id), now.mono + ORPHAN_OPERATIONS_WAIT);
 }
 
-/// An agent this master knows: its link broke, or it was restarted.
+/// A known agent: its link broke, or it was restarted.
 fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Report, out: &mut Out) {
     let id = known.id.clone();
     master.count(Counter::AgentReregistrations);

@@ -1,7 +1,7 @@
-//! UPDATE: the oldest status of a task that its framework has not acknowledged.
+//! UPDATE: the oldest unacknowledged status of a task.
 //!
-//! Forwarded with its uuid; the framework's acknowledgement goes back the same way. The books follow the newest state
-//! the agent knows, which may be ahead of the one that is being delivered.
+//! Forwarded with its uuid; the framework's acknowledgement goes back the same way. The master applies the newest
+//! state in the update, which may be ahead of the forwarded status.
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::Update;
@@ -47,8 +47,8 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     master.tell_framework(&framework_id, to_scheduler::update(status), out);
 }
 
-/// Whether the framework has acknowledged this end, and the agent has not heard of that. The id may be another task's by
-/// now, whose end it is not.
+/// Whether the framework has acknowledged this terminal update, and the agent has not received that. The id may
+/// belong to another task by now.
 fn is_over(master: &Master, from: &AgentId, call: &Update) -> bool {
     let (framework_id, task_id) =
         (FrameworkId::from(&*call.framework_id), TaskId::from(&*call.status.task_id));
@@ -56,9 +56,9 @@ fn is_over(master: &Master, from: &AgentId, call: &Update) -> bool {
     uuid.is_some() && master.ends.of(from, &framework_id, &task_id) == uuid
 }
 
-/// Two agents told a new master of tasks of the same id, and both have ended: it does not know which of the two ends the
-/// framework has acknowledged. Otherwise the one that lives, or that this master launched, came later; the other was killed,
-/// or the framework has acknowledged its end, so that nobody need hear of it.
+/// Two agents reported tasks of the same id to a new master, and both are terminal: it is unknown which of the two
+/// updates the framework has acknowledged. Otherwise the live one, or the one that this master launched, came later;
+/// the other was killed, or the framework has acknowledged its termination, so that it need not be reported.
 fn is_undecided(live: &Task, latest: pb::TaskState) -> bool {
     live.is_reported && live.state().is_terminal() && latest.is_terminal()
 }

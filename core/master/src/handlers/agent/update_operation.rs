@@ -20,7 +20,7 @@ pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: Update
     let mut status = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
     let Some(operation) = ingest_status(master, from, &uuid, &mut status, out) else {
-        // Acknowledged before, but the agent did not hear that.
+        // Acknowledged before, but the agent did not receive that.
         master.count(Counter::InvalidOperationStatusUpdates);
         return operation::acknowledge(master, from, &uuid, &status, out);
     };
@@ -47,7 +47,7 @@ fn ingest_status(
     out: &mut Out,
 ) -> Option<Arc<Operation>> {
     let operation = Arc::make_mut(master.agent_mut(from)?.operations.get_mut(uuid)?);
-    // An agent that never got the operation does not know what the framework calls it.
+    // An agent that never got the operation does not have its operation id.
     status.operation_id = operation.operation.info.id.clone();
     let before = operation.operation.latest_status.state;
     operation.operation.latest_status = status.clone().into();

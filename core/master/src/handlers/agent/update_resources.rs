@@ -1,4 +1,4 @@
-//! UPDATE_RESOURCES: the agent has more or less than before. What is offered of it is taken back first.
+//! UPDATE_RESOURCES: the agent's total changed. Its offers are rescinded first.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -50,8 +50,8 @@ pub(super) fn update_resources(
     master.allocator.update_agent(from, spec);
 }
 
-/// Operations that are on their way were not carried out yet when the agent counted, but for those it `named`. They
-/// stay booked, and so does what builds on them, until the agent says what became of them.
+/// Pending operations were not applied yet when the agent reported, except those it `named`. They stay booked, and so
+/// do operations that depend on them, until the agent reports their outcome.
 pub(super) fn with_pending(
     agent: &Agent,
     mut total: Resources,

@@ -33,7 +33,7 @@ pub(super) fn accept(master: &mut Master, now: Now, from: &FrameworkId, call: Ac
     slack::take_back(master, &agent_id, out);
 }
 
-/// The offers must be live, the caller's own, and of one role and agent. One of them stands for all.
+/// The offers must be live, the caller's own, and of one role and agent. Returns one of them for all.
 fn check(master: &Master, from: &FrameworkId, ids: &[OfferId]) -> Result<Offer, String> {
     let mut seen = BTreeSet::new();
     if let Some(id) = ids.iter().find(|id| !seen.insert(*id)) {

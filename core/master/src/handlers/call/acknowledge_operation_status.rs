@@ -25,7 +25,7 @@ pub(super) fn acknowledge_operation_status(
     master.count(counter);
 }
 
-/// The status that is meant, if its agent is there to hear of it.
+/// The status in question, if its agent is connected.
 fn acknowledged(
     master: &Master,
     from: &FrameworkId,

@@ -1,5 +1,5 @@
-//! KILL: forwarded to the task's agent, and remembered until the task is dead. Of a task that is not live the framework
-//! is told what is known.
+//! KILL: forwarded to the task's agent, and repeated until the task is terminal. For a task that is not live the
+//! framework receives its last known status.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,4 @@
-//! RECONCILE: the framework asks what the master knows of its tasks. Answers are updates without a uuid.
+//! RECONCILE: the master's statuses of the framework's tasks. Answers are updates without a uuid.
 
 use alloc::vec::Vec;
 
@@ -22,7 +22,7 @@ pub(super) fn reconcile(master: &Master, now: Now, from: &FrameworkId, call: &Re
     }
 }
 
-/// Every live task. Unreachable and completed ones are left out, and nothing says that this was all.
+/// Every live task. Unreachable and completed ones are left out, and there is no end marker.
 fn reconcile_all(master: &Master, now: Now, from: &FrameworkId, out: &mut Out) {
     let Some(framework) = master.framework(from) else { return };
     let statuses: Vec<_> = framework.tasks.values().map(|task| status::latest(now, task)).collect();
@@ -50,7 +50,7 @@ pub(crate) fn reconcile_task(
     }
 }
 
-/// What can be said of a task that is not live; nothing while its agent may still come back and tell.
+/// The status of a task that is not live; none while its agent may still re-register.
 fn not_live(master: &Master, from: &FrameworkId, agent_id: Option<&AgentId>) -> Option<Verdict> {
     let state = &master.state;
     let precise = |precise| lost_as(master.is_partition_aware(from), precise);

@@ -1,4 +1,4 @@
-//! RECONCILE_OPERATIONS: the framework asks what the master knows of its operations. Answers have no uuid.
+//! RECONCILE_OPERATIONS: the master's statuses of the framework's operations. Answers have no uuid.
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::scheduler::call::ReconcileOperations;

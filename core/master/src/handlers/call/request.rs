@@ -1,3 +1,3 @@
-//! REQUEST: a framework says what it would like. The allocator offers what there is, so nothing comes of it.
+//! REQUEST: resources that a framework would prefer. The allocator offers what is available, so it has no effect.
 
 pub(super) fn request() {}

@@ -1,4 +1,4 @@
-//! REVIVE: the framework wants offers again, also those it declined.
+//! REVIVE: removes the framework's filters and suppressions.
 
 use tepui_proto::mesos::v1::scheduler::call::Revive;
 use tepui_types::FrameworkId;

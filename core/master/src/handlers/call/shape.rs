@@ -1,4 +1,4 @@
-//! What a call must look like before anybody thinks about what it means.
+//! Well-formedness of a call, checked before its content.
 
 use alloc::format;
 use alloc::string::String;
@@ -48,7 +48,7 @@ fn check_subscribe(call: &Call, subscribe: &Subscribe, principal: Option<&str>) 
     }
 }
 
-/// What a framework says of itself is kept as long as it is known.
+/// A framework's description is stored as long as the framework is known.
 fn check_sizes(info: &FrameworkInfo, constraints: &OfferConstraints, limits: &Limits) -> Result<(), String> {
     let flag = "(--max_framework_info_size)";
     wire::check_size(info, limits.framework_info).map_err(|why| format!("'framework_info' {why} {flag}"))?;

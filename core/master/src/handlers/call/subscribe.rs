@@ -1,6 +1,6 @@
-//! SUBSCRIBE: a framework comes, comes back, or takes over from another instance of itself.
+//! SUBSCRIBE: a framework registers, resubscribes, or fails over to another scheduler.
 //!
-//! Once the call is well-formed the answer is a stream; a refusal is an ERROR on that stream, then its end.
+//! Once the call is well-formed the answer is a stream; a rejection is an ERROR on that stream, then its end.
 
 use alloc::boxed::Box;
 use alloc::format;

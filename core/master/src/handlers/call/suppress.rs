@@ -1,4 +1,4 @@
-//! SUPPRESS: the framework wants no offers in some roles. Those that are out stay out.
+//! SUPPRESS: no more offers in some roles. Outstanding offers stay valid.
 
 use alloc::string::String;
 use alloc::vec::Vec;

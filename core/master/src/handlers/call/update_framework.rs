@@ -63,7 +63,7 @@ fn update(
     Ok(())
 }
 
-/// The order of roles, capabilities and labels says nothing.
+/// The order of roles, capabilities and labels has no meaning.
 fn sorted(info: &pb::FrameworkInfo) -> pb::FrameworkInfo {
     let mut info = info.clone();
     info.roles.sort();

@@ -1,5 +1,5 @@
 //! RESERVE_RESOURCES, UNRESERVE_RESOURCES, CREATE_VOLUMES, DESTROY_VOLUMES, GROW_VOLUME, SHRINK_VOLUME: operators
-//! change resources that nobody uses. Offers that hold them are taken back first; the agent carries it out.
+//! change unused resources. Offers of them are rescinded first; the agent applies the change.
 
 use alloc::format;
 use alloc::string::{String, ToString};

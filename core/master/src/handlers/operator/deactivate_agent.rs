@@ -14,7 +14,7 @@ pub(super) fn deactivate_agent(
 ) -> Result<(), Rejection> {
     let id = AgentId::from(&*call.agent_id);
     check_known(master, &id)?;
-    // One that drains is deactivated, and goes on draining.
+    // A draining agent is deactivated, and continues to drain.
     if !master.registry.deactivated.contains_key(&id) {
         drain::deactivate(master, &id, Deactivation::default(), out);
     }

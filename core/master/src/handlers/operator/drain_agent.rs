@@ -1,4 +1,4 @@
-//! DRAIN_AGENT: an agent is to be empty, and if asked for is gone then.
+//! DRAIN_AGENT: kills all tasks of an agent, and marks it as gone afterwards if requested.
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
@@ -40,7 +40,7 @@ pub(super) fn drain_agent(
     Ok(())
 }
 
-/// How much longer tasks may take than they are given here is not theirs to say.
+/// The grace period of tasks may be shortened here, not extended.
 fn max_grace_period(call: &DrainAgent) -> Result<Option<pb::DurationInfo>, Rejection> {
     let Some(period) = call.max_grace_period.as_option() else { return Ok(None) };
     let nanoseconds = period.seconds.unwrap_or(0).checked_mul(1_000_000_000);

@@ -1,4 +1,4 @@
-//! MARK_AGENT_GONE: an agent that never comes back. Recorded first: its id is spent for ever.
+//! MARK_AGENT_GONE: an agent is permanently gone. Recorded first: its id is never used again.
 
 use alloc::format;
 

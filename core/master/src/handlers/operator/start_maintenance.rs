@@ -1,4 +1,4 @@
-//! START_MAINTENANCE: machines go down. Their agents are told to end, and may not come back before the machine is up.
+//! START_MAINTENANCE: machines go down. Their agents are shut down, and may not register before the machine is up.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -64,7 +64,7 @@ fn planned(master: &Master, schedule: &Schedule) -> Result<Machines, String> {
     Ok(machines)
 }
 
-/// A machine that can be told from others.
+/// A machine that is identified.
 pub(super) fn check_machine(id: &pb::MachineID) -> Result<Machine, String> {
     let machine = Machine::from(id);
     if machine.hostname.is_empty() && machine.ip.is_empty() {

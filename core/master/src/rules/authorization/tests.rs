@@ -16,7 +16,7 @@ fn some(name: &str) -> Entity {
     Entity::Some([name.to_string()].into())
 }
 
-/// A master that allows one action to `ops`, and nothing else to anybody.
+/// A master that allows one action to `ops`, and nothing else to any principal.
 fn master(action: Option<Action>, objects: Entity) -> Master {
     let rules = action.map(|action| (action, vec![Rule { principals: some("ops"), objects }]));
     let acls = Acls::new(false, BTreeMap::from_iter(rules)).expect("right");

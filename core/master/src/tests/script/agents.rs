@@ -1,4 +1,4 @@
-//! Agents: what they tell the master, and what they remember.
+//! Agents: their messages to the master, and their records.
 
 use alloc::boxed::Box;
 use alloc::format;

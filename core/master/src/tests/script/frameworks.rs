@@ -76,7 +76,7 @@ impl Script {
         });
     }
 
-    /// A call on the framework's newest stream; the answer is told only if it is not 202.
+    /// A call on the framework's newest stream; the answer is printed unless it is 202.
     pub(super) fn call(&mut self, name: &str, r#type: call::Type, change: impl FnOnce(&mut Call)) {
         let conn = self.connect(name);
         let framework = &self.frameworks[name];

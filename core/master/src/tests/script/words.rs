@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{Format, parse};
 
-/// `cpus:1`, `cpus(web):1`, `disk(web)@v1:10`: reservations in brackets, `~` allocation slack, `^` usage
-/// slack, `?` revocable of a kind that is not told, `@` a persistent volume.
+/// `cpus:1`, `cpus(web):1`, `disk(web)@v1:10`: reservations in brackets, `~` allocation slack, `^` usage slack, `?`
+/// revocable without a kind, `@` a persistent volume.
 pub(super) fn list(words: &[&str]) -> Vec<pb::Resource> {
     let resources = words.iter().copied().filter(|word| is_resource(word));
     resources.map(resource).collect()

@@ -1,4 +1,4 @@
-//! Limits, and who shares cgroups with whom: every rule and its sentence.
+//! Limits and shared cgroups: every rule and its message.
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn requests_are_optional_with_best_effort_tasks() {
     );
 }
 
-/// Only what is launched by a LAUNCH_GROUP may say how it has its cgroups.
+/// Only tasks of a LAUNCH_GROUP may set how they have their cgroups.
 #[test]
 fn share_cgroups_is_rejected_outside_of_groups() {
     let of_task = "Only tasks in a task group may have 'share_cgroups' set";
@@ -113,7 +113,7 @@ fn share_cgroups_is_rejected_outside_of_groups() {
     table(check_executor, [(&[SILENT][..], ""), (&[SHARED], of_executor), (&[OWN], of_executor)]);
 }
 
-/// A group of two tasks under the executor `id`, which all say of their cgroups what the argument says.
+/// A group of two tasks under the executor `id`, which all have the cgroup setting of the argument.
 fn sharing(id: &str, tasks: [Option<bool>; 2], executor: Option<bool>) -> String {
     let container = |said: Option<bool>| match said {
         Some(true) => SHARED,
@@ -150,13 +150,13 @@ fn share_cgroups_is_fixed_per_executor_id() {
         )
     };
     for (id, tasks, executor, expected) in [
-        // Nobody had it before.
+        // A new executor.
         ("new", [None, None], None, String::new()),
         ("new", [shared, None], None, String::new()),
         ("new", [own, own], None, String::new()),
         ("new", [own, None], None, wrong("Task 'u'", true, "new")),
         ("new", [None, own], None, wrong("Task 'u'", false, "new")),
-        // The executor speaks for those that say nothing.
+        // The executor's setting is the default.
         ("new", [None, own], own, String::new()),
         ("new", [None, shared], shared, String::new()),
         ("new", [shared, None], own, wrong("Task 't'", true, "new")),
@@ -204,7 +204,7 @@ fn limits_in_groups_require_own_cgroups() {
     }
 }
 
-/// The group asks for 0.3 cpus and 96 megabytes.
+/// The group requests 0.3 cpus and 96 megabytes.
 #[test]
 fn group_limit_labels_are_validated() {
     let labels = |cpus: &str, mem: &str| {
@@ -231,7 +231,7 @@ fn group_limit_labels_are_validated() {
     );
 }
 
-/// Who shares cgroups and who does not are different, also where nothing else is.
+/// Shared and separate cgroups are different executors, also if nothing else differs.
 #[test]
 fn linux_infos_are_compared_with_share_cgroups() {
     let executor = |container| -> pb::ExecutorInfo {
