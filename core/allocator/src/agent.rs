@@ -1,4 +1,4 @@
-//! An agent as the allocator knows it.
+//! State of an agent in the allocator.
 
 use tepui_resources::Quantities;
 use tepui_types::AgentId;
@@ -35,7 +35,7 @@ impl Agent {
     }
 }
 
-/// Whether an agent changed, so that it must be looked at.
+/// Whether an agent changed, so that it takes part in the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     Nothing,

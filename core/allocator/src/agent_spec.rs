@@ -1,4 +1,4 @@
-//! Agents as the allocator is told about them.
+//! Descriptions of agents, as the master passes them.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ pub struct AgentSpec {
     pub attributes: Vec<Attribute>,
     pub domain: Option<Domain>,
     pub capabilities: AgentCapabilities,
-    /// Everything it has, revocable resources included; not allocated to anybody.
+    /// All its resources, including revocable ones; unallocated.
     pub total: Resources,
 }
 
@@ -29,7 +29,7 @@ pub struct Attribute {
     pub value: AttributeValue,
 }
 
-/// Constraints look at texts only; of others it counts that they are there.
+/// Constraints compare texts only; of other types only their presence counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
     Text(Arc<str>),

@@ -1,14 +1,14 @@
-//! Allocation: which agents are looked at when, and by whom.
+//! Allocation: the order in which agents are offered to clients.
 //!
-//! A *run* is a shuffled queue of agents. An agent that changed is shown to everybody in the order of shares; after a
-//! framework changed, agents that did not change are shown to it alone. Offers that come back wait for the next batch
-//! run, at most one per interval, so that they do not spin; resources of terminated tasks wait a moment, so that several
-//! of an agent make one offer; new agents and frameworks are served in the same turn.
-//! While a guarantee is not met, a run has two stages: first the agents are shown to those whom it is meant for, then,
-//! shuffled again, to everyone. Agents that only quota kept from somebody are shown again when there is more for it.
-//! A call works as long as its budget lasts; the run goes on with the next call.
+//! A *run* is a shuffled queue of agents. An agent that changed is shown to all clients in the order of shares; after
+//! a framework changed, agents that did not change are shown to it alone. Offers that come back wait for the next
+//! batch run, at most one per interval, so that they do not spin; resources of terminated tasks wait a moment, so
+//! that several of an agent make one offer; new agents and frameworks are served in the same turn. While a guarantee
+//! is not met, a run has two stages: first the agents are shown to clients with unmet guarantees, then, shuffled
+//! again, to all. Agents withheld by quota only are shown again when more is available for it. A call works as long
+//! as its budget lasts; the run continues with the next call.
 //!
-//! Never: what is offered of an agent (`offer`), who holds what (`ledger`), who comes next (`ranking`), a clock.
+//! Absent: the content of offers (`offer`), accounting (`ledger`), the order of clients (`ranking`), a clock.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -26,8 +26,8 @@ use crate::slab::AgentSlot;
 const RELEASE_DELAY: Duration = Duration::from_millis(10);
 
 impl Allocator {
-    /// Free -> offered, for everything that changed since. Costs next to nothing if nothing did. The budget is asked after
-    /// each piece of work, so that every call gets on; if it ends, `deadline` is in the past.
+    /// Free -> offered, for everything that changed since. Costs next to nothing without changes. The budget is
+    /// checked after each piece of work, so that every call makes progress; if it ends, `deadline` is in the past.
     pub fn allocate(&mut self, now: Mono, budget: &mut Budget<'_>) -> Allocation {
         let mut decided = Allocation::default();
         if self.waits_for_agents(now) {
@@ -80,7 +80,7 @@ impl Allocator {
         ends.into_iter().flatten().map(|end| end.max(tick)).chain(batch).chain(released).min()
     }
 
-    /// Remembers that an agent must be looked at.
+    /// Marks an agent for the next run.
     pub(crate) fn want(&mut self, slot: AgentSlot, wants: Urgency) {
         let agent = &mut self.agents[slot];
         if wants <= agent.wants {
@@ -124,7 +124,7 @@ impl Allocator {
         self.cycle.last_batch.is_none_or(|last| now >= last + interval) && self.needs_batch()
     }
 
-    /// Whether there is more for those whom headroom kept something from.
+    /// Whether more is available for clients that were limited by headroom.
     fn surplus_grew(&self) -> bool {
         self.cycle.short_at.as_ref().is_some_and(|before| !before.contains(&self.tree.surplus()))
     }
@@ -170,7 +170,7 @@ impl Allocator {
         }
     }
 
-    /// Queues the agents that must be looked at now; false if there are none.
+    /// Queues the marked agents; false if there are none.
     fn begin_run(&mut self, now: Mono) -> bool {
         if self.batch_due(now) {
             self.begin_batch(now);
@@ -180,7 +180,7 @@ impl Allocator {
         self.cycle.lent.clear();
         changed.sort_unstable();
         for slot in changed.drain(..) {
-            // Twice in the list, or gone: looked at once, or never.
+            // Duplicates are queued once, removed agents never.
             if self.agents.get(slot).is_some_and(|agent| agent.wants != Urgency::Nothing) {
                 self.agents[slot].wants = Urgency::Nothing;
                 self.cycle.queue.push((slot, Scope::All));

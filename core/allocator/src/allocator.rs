@@ -1,6 +1,6 @@
-//! The allocator's interface about agents and frameworks: who there is and what they can and want.
+//! The allocator's interface for agents and frameworks: their descriptions and requests.
 //!
-//! `moves` has what happens to resources, `cycle` who is offered what.
+//! `moves` contains the transitions of resources, `cycle` the offers.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -149,7 +149,7 @@ impl Allocator {
         changed
     }
 
-    /// Forgets it and everything held on it.
+    /// Removes it and all allocations on it.
     pub fn remove_agent(&mut self, id: &AgentId) {
         if let Some(slot) = self.agent_ids.remove(id) {
             self.forget_agent(slot);
@@ -269,7 +269,7 @@ impl Allocator {
         }
     }
 
-    /// Forgets it; everything it held is free.
+    /// Removes it; all its resources become free.
     pub fn remove_framework(&mut self, id: &FrameworkId) {
         let Some(slot) = self.framework_ids.remove(id) else { return };
         let agents = core::mem::take(&mut self.frameworks[slot].agents);
@@ -359,7 +359,7 @@ impl Allocator {
         }
     }
 
-    /// Puts the client into the order or takes it out, as things are; one in the order is looked at in this turn.
+    /// Adds the client to the order or removes it, by its state; a client in the order is served in this turn.
     fn refresh(&mut self, client: ClientSlot) {
         let entry = &self.tree.clients[client];
         let framework = &self.frameworks[entry.framework];

@@ -31,7 +31,7 @@ impl Allocator {
         }
     }
 
-    /// Showing agents that are known to be unwanted would change nothing.
+    /// Showing agents that are known to have no taker would change nothing.
     fn audit_unwanted(&self) -> Result<(), String> {
         let Some(scope) = self.cycle.unwanted.as_ref().map(|known| known.scope) else { return Ok(()) };
         let mut copy = self.clone();
@@ -75,7 +75,7 @@ impl Allocator {
         }
     }
 
-    /// What each client of a tree holds of these, as the ledgers say.
+    /// Holdings of each client of a tree, by the ledgers.
     fn count_held(
         &self,
         tree: &Tree,
@@ -101,7 +101,7 @@ impl Allocator {
         Ok(held)
     }
 
-    /// Loans are what the ledgers say, and borrowers are those who can have any.
+    /// Loans agree with the ledgers, and borrowers are the clients that can have any.
     fn audit_borrowers(&self) -> Result<(), String> {
         let Borrowers { tree, .. } = &self.borrowers;
         let held = self.count_held(tree, is_slack)?;
@@ -128,7 +128,7 @@ impl Allocator {
         }
     }
 
-    /// What clients and roles hold is what the ledgers say.
+    /// Holdings of clients and roles agree with the ledgers.
     fn audit_clients(&self) -> Result<(), String> {
         let held = self.count_held(&self.tree, |one| !is_slack(one))?;
         for (slot, client) in self.tree.clients.iter() {
@@ -148,7 +148,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// What roles consume and require, and what is available, is what the ledgers say.
+    /// Consumed, required and available amounts of roles agree with the ledgers.
     fn audit_quota(&self) -> Result<(), String> {
         let mut available = Quantities::new();
         let mut consumed: BTreeMap<NodeSlot, Quantities> = BTreeMap::new();
@@ -201,7 +201,7 @@ impl Allocator {
     }
 }
 
-/// Everybody who may be offered something is in the order, once, and nobody else.
+/// Every client that may be offered something is in the order exactly once, and no other.
 fn audit_order(tree: &Tree) -> Result<(), String> {
     let mut tree = tree.clone();
     tree.settle_order();

@@ -1,9 +1,9 @@
-//! Bookings: what each role and each framework in a role holds.
+//! Bookings: the holdings of each role and of each framework in a role.
 //!
-//! All scalars count for shares, reserved and revocable ones as well; a shared resource counts once on each agent. For
-//! quota only what is neither reserved nor revocable counts here: reservations count whether they are held or not
-//! (`quota`). Bookings only remember who changed; the order follows in `ranking`, so that it stands still while one
-//! agent is given away.
+//! All scalars count for shares, reserved and revocable ones as well; a shared resource counts once on each agent.
+//! For quota only unreserved, non-revocable resources count here: reservations count whether they are held or not
+//! (`quota`). Bookings only mark changed clients; the order follows in `ranking`, so that it is constant while one
+//! agent is offered.
 
 use alloc::vec::Vec;
 

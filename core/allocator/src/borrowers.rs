@@ -52,7 +52,7 @@ impl Borrowers {
         self.tree.set_fresh(fresh);
     }
 
-    /// Of these, the one whose turn it is, whatever is lent to them; of equals the first.
+    /// The one of these whose turn it is, independent of its loans; of equals the first.
     pub(crate) fn next_turn(&self, mut borrowers: Vec<ClientSlot>) -> Option<ClientSlot> {
         let Tree { nodes, clients, root, .. } = &self.tree;
         let mut at = *root;

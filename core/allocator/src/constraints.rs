@@ -1,6 +1,6 @@
-//! Offer constraints: which agents a framework wants to be offered at all, by their attributes.
+//! Offer constraints: the agents that a framework accepts in offers, by their attributes.
 //!
-//! Made by the master's validation from the v1 message, kept by the allocator per framework and role.
+//! Made by the master's validation from the v1 message, stored by the allocator per framework and role.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -38,7 +38,7 @@ pub struct AttributeConstraint {
     pub predicate: Predicate,
 }
 
-/// What a constraint looks at.
+/// The attribute of a constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// The first attribute of this name.
@@ -71,7 +71,7 @@ pub enum PatternError {
     Syntax(String),
 }
 
-/// Whether a framework with these constraints wants to hear of this agent: one group must hold.
+/// Whether a framework with these constraints accepts this agent: one group must hold.
 pub fn admits(groups: &[Group], agent: &AgentSpec) -> bool {
     groups.iter().any(|group| group.iter().all(|constraint| constraint.holds(agent)))
 }

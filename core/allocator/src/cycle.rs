@@ -1,4 +1,4 @@
-//! The cycle: what changed since agents were last looked at, and the run under way.
+//! The cycle: changes since the last run, and the current run.
 //!
 //! Plain data; `allocate` decides.
 
@@ -19,8 +19,8 @@ use crate::walk::Walk;
 /// What changed and what is under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Cycle {
-    /// Agents that want this turn, the end of the delay of releases, or the next batch. May name agents that are gone or
-    /// want nothing any more.
+    /// Agents marked for this turn, for the end of the delay of releases, or for the next batch. May contain removed
+    /// or unmarked agents.
     pub(crate) turn: Vec<AgentSlot>,
     pub(crate) released: Vec<AgentSlot>,
     pub(crate) batch: Vec<AgentSlot>,
@@ -29,7 +29,7 @@ pub(crate) struct Cycle {
     /// Clients that all agents must be shown to.
     pub(crate) fresh: Bits<ClientSlot>,
     pub(crate) stage: Stage,
-    /// The stage under way, last first, and what the next one looks at.
+    /// The current stage, last first, and the agents of the next one.
     pub(crate) queue: Vec<(AgentSlot, Scope)>,
     pub(crate) second: Vec<(AgentSlot, Scope)>,
     /// The grants of this call that were made in the stage of guarantees.
@@ -42,7 +42,7 @@ pub(crate) struct Cycle {
     pub(crate) now: Mono,
     /// Filters that ended, but must outlive the next batch.
     pub(crate) lingering: Vec<End>,
-    /// Headroom kept something from somebody in this call; what surplus there was when it last did.
+    /// Headroom limited a client in this call; the surplus when it last did.
     pub(crate) short: bool,
     pub(crate) short_at: Option<Quantities>,
     /// The last call left something to the next.
@@ -52,19 +52,19 @@ pub(crate) struct Cycle {
     pub(crate) last_batch: Option<Mono>,
     pub(crate) walk: Walk,
     pub(crate) fresh_walk: Walk,
-    /// Over those whom what is left of an agent is reserved for.
+    /// Over the clients that the rest of an agent is reserved for.
     pub(crate) narrow_walk: Walk,
     /// Over borrowers.
     pub(crate) loan_walk: Walk,
     pub(crate) fresh_loan_walk: Walk,
     pub(crate) look: Look,
-    /// The last agent that nobody was offered anything of.
+    /// The last agent without a taker.
     pub(crate) unwanted: Option<Unwanted>,
     pub(crate) rng: Rng,
 }
 
-/// What decides whether an agent is offered to anybody, if no client has filters or constraints that concern it. As long as
-/// the tree stands still, agents that are alike in this need not be shown to everybody again.
+/// Properties that determine whether an agent has a taker, if no client has filters or constraints that concern it.
+/// As long as the tree is unchanged, agents equal in these need not be shown again.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Unwanted {
     /// Of the tree.
@@ -151,7 +151,7 @@ impl Cycle {
         !self.queue.is_empty() || !self.second.is_empty()
     }
 
-    /// The next agent to look at.
+    /// The next agent of the run.
     pub(crate) fn next(&mut self) -> Option<(AgentSlot, Scope)> {
         if self.queue.is_empty() && !self.second.is_empty() {
             self.stage = Stage::Everyone;

@@ -1,11 +1,9 @@
-//! Explain: why a framework or a role was offered what it was, and was not offered the rest.
+//! Explain: why a framework or a role was offered some resources and not the others.
 //!
-//! Found out when somebody asks, from the same books and by the same rules that the cycle uses; nothing is kept for it
-//! but the times of offers. Each agent is counted under the one thing that stands first in the way, and under the one that
-//! stands in the way of lending it what others leave idle. An inquiry takes as many calls as its budgets make it: who is
-//! gone by the next call is left out, who came is asked about as well.
-//!
-//! Never: words for people (the master's answer and the command line have those).
+//! Computed on request, from the same data and by the same rules as the cycle; only the times of offers are stored
+//! for it. Each agent is counted under the first obstacle to an offer, and under the first obstacle to lending its
+//! idle reservations. An inquiry takes as many calls as its budgets make it: entities removed by the next call are
+//! left out, new ones are included. Absent: texts (the master's answer and the command line have those).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -42,7 +40,7 @@ pub struct Standing {
     pub role: Role,
     /// Connected: an inactive framework is offered nothing.
     pub active: bool,
-    /// It wants no offers for this role.
+    /// It suppressed this role.
     pub suppressed: bool,
     /// Of the cluster, by its dominant resource.
     pub share: f64,
@@ -51,7 +49,7 @@ pub struct Standing {
     pub place: Option<Place>,
     /// When it was last offered something in this role, if it ever was.
     pub last_offered: Option<Mono>,
-    /// Of every agent, what stands first in the way; most agents first. Only where a framework was asked about.
+    /// The first obstacle of every agent; most agents first. Only for a framework.
     pub findings: Vec<Finding>,
     pub borrowing: Borrowing,
     /// Of every agent, what stands first in the way of lending; most agents first.
@@ -73,7 +71,7 @@ pub struct Borrowing {
 #[derive(Clone, Debug)]
 pub struct Inquiry {
     framework: FrameworkId,
-    /// The first agent that was not looked at yet.
+    /// The first agent that is not evaluated yet.
     next: usize,
     roles: BTreeMap<Role, Tallies>,
 }
@@ -108,7 +106,7 @@ pub struct RoleReport {
     pub consumed: Quantities,
     /// Guaranteed and not there yet: so much is kept for it.
     pub required: Quantities,
-    /// What may go to anybody, beside all that is kept.
+    /// Available to any role, beyond all that is required.
     pub surplus: Quantities,
     pub borrowing: Borrowing,
     /// Those in this very role.
@@ -118,7 +116,7 @@ pub struct RoleReport {
 /// What stands between an agent and a framework in a role.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// Nothing: it is looked at with the next batch, or others come first.
+    /// No obstacle: it is shown with the next batch, or others come first.
     Waiting,
     /// Something of it is offered to this framework already: the oldest such offer.
     Offered {
@@ -158,7 +156,7 @@ pub enum Reason {
     },
     /// Of slack: it has some of this agent in use.
     Borrows,
-    /// Of slack: it was offered some of this agent and used none, so other borrowers are asked first.
+    /// Of slack: it was offered some of this agent and used none, so other borrowers come first.
     OthersFirst,
     /// Of slack: nothing is reserved there.
     NothingReserved,
@@ -166,7 +164,7 @@ pub enum Reason {
     NotLent(Option<Role>),
     /// Of slack: all that is idle is lent already, to this framework for one.
     LentTo(FrameworkId),
-    /// Nothing but that it asked for no offers in this role.
+    /// No obstacle but that it suppressed this role.
     Suppressed,
     /// Nothing but that the framework is not connected.
     FrameworkInactive,
@@ -190,7 +188,8 @@ impl Allocator {
         self.framework_slot(id).map(|_| Inquiry { framework: id.clone(), next: 0, roles: BTreeMap::new() })
     }
 
-    /// Looks at every agent once per role of the framework, for as long as the budget lasts; whether that was all.
+    /// Evaluates every agent once per role of the framework, as long as the budget lasts; returns whether that was
+    /// all.
     pub fn look_into(&self, inquiry: &mut Inquiry, budget: &mut Budget<'_>) -> bool {
         let Some(slot) = self.framework_slot(&inquiry.framework) else { return true };
         let clients = self.subscribed_clients(slot);
@@ -308,7 +307,7 @@ impl Allocator {
     }
 }
 
-/// Everybody that can be offered something, in order.
+/// All clients that can be offered something, in order.
 struct Orders {
     clients: Vec<ClientSlot>,
     borrowers: Vec<ClientSlot>,

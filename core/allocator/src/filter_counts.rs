@@ -1,6 +1,6 @@
-//! How many decline filters there are in each role, for those who watch.
+//! Number of decline filters in each role, for metrics.
 //!
-//! Fed by `filters` with every filter that comes and goes; the allocator says which client is in which role.
+//! Fed by `filters` with every added and removed filter; the allocator maps clients to roles.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -15,12 +15,12 @@ pub(crate) struct FilterCounts {
     clients: Vec<Option<(Role, u64)>>,
     /// Roles that have any.
     roles: BTreeMap<Role, u64>,
-    /// Roles whose number changed since it was told.
+    /// Roles whose number changed since the last report.
     changed: BTreeSet<Role>,
 }
 
 impl FilterCounts {
-    /// Whoever comes in this slot is in this role.
+    /// The client in this slot is in this role.
     pub(crate) fn name(&mut self, client: ClientSlot, role: &Role) {
         if client.index() >= self.clients.len() {
             self.clients.resize(client.index() + 1, None);

@@ -1,8 +1,8 @@
-//! Decline filters: what a framework in a role does not want to be offered of an agent for a while.
+//! Decline filters: resources of an agent that a framework in a role declined for a while.
 //!
-//! An offer is filtered if one filter's refused resources contain all of it. A filter outlives at least one batch run
-//! after its making, so that others get their turn. Filters of an agent that refuse the same lie together: whether they
-//! cover an offer is found out once for all of them.
+//! An offer is filtered if one filter's declined resources contain all of it. A filter outlives at least one batch
+//! run after its creation, so that other clients get their turn. Filters of an agent for equal resources are stored
+//! together: whether they cover an offer is evaluated once for all of them.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ pub(crate) struct Filters {
     pub(crate) counts: FilterCounts,
 }
 
-/// Those who refuse the same of an agent.
+/// Filters of an agent for equal resources.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     /// Not allocated.
@@ -122,7 +122,7 @@ impl Filters {
         self.ends.peek().map(|Reverse(end)| end.until)
     }
 
-    /// Takes one filter whose time has come, and whether a batch has run since its making. It still filters.
+    /// Takes one filter that is due, and whether a batch has run since its creation. It still filters.
     pub(crate) fn pop_due(&mut self, now: Mono, batches: u64) -> Option<(End, bool)> {
         let Reverse(end) = *self.ends.peek().filter(|Reverse(end)| end.until <= now)?;
         self.ends.pop();
@@ -192,7 +192,7 @@ impl Filters {
         }
     }
 
-    /// Whether every index knows every filter.
+    /// Whether every index contains every filter.
     pub(crate) fn is_consistent(&self) -> bool {
         let mut count = 0;
         for (at, groups) in self.on_agent.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Frameworks as the allocator is told about them.
+//! Descriptions of frameworks, as the master passes them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 

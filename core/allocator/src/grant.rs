@@ -1,4 +1,4 @@
-//! What one call of `allocate` decides, and whom agents are shown to meanwhile.
+//! Decisions of one call of `allocate`, and the clients to which agents are shown meanwhile.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ pub struct Grant {
     pub resources: Resources,
 }
 
-/// A framework that is to be asked to leave an agent.
+/// A framework that receives an inverse offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InverseGrant {
     pub framework: FrameworkId,
@@ -29,7 +29,7 @@ pub struct Allocation {
     pub inverse: Vec<InverseGrant>,
 }
 
-/// Whom agents are shown to.
+/// The clients to which agents are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Roles with a guarantee that is not met.

@@ -1,7 +1,7 @@
-//! From the ids that the master speaks of to slots, by a hash table of our own: an id is hashed once and compared once.
+//! From the master's ids to slots, by a hash table of our own: an id is hashed once and compared once.
 //!
-//! Each id lies within a few places of where its hash points, and no place before it is free. One that finds no room there
-//! is kept in a map apart, so that whoever makes ids clash gains nothing.
+//! Each id is within a few places of its hash, and no place before it is free. One that finds no place there is
+//! stored in a separate map, so that deliberate collisions have no effect.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

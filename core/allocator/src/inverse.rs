@@ -1,4 +1,4 @@
-//! Inverse offers: which frameworks were asked to leave which agents, and who must not be asked yet.
+//! Inverse offers: outstanding ones, and refusals by frameworks.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ pub(crate) struct Inverse {
 }
 
 impl Inverse {
-    /// Remembers that the framework is asked; false if it was already, or must not be yet.
+    /// Records an inverse offer; false if there is one already, or a refusal.
     pub(crate) fn start_inverse_offer(&mut self, agent: AgentSlot, framework: FrameworkSlot) -> bool {
         !self.refusing.contains(&(agent, framework)) && self.outstanding.insert((agent, framework))
     }
@@ -40,7 +40,7 @@ impl Inverse {
         self.refused.next()
     }
 
-    /// Ends one refusal whose time has come; the agent it was about.
+    /// Ends one refusal that is due; returns its agent.
     pub(crate) fn pop_due(&mut self, now: Mono) -> Option<AgentSlot> {
         let pair = self.refused.pop_due(now)?;
         self.refusing.remove(&pair);
@@ -55,7 +55,7 @@ impl Inverse {
         self.remove(|(_, own)| *own == framework);
     }
 
-    /// The framework may be asked again at once.
+    /// The framework may receive an inverse offer at once.
     pub(crate) fn revive(&mut self, framework: FrameworkSlot) {
         let pairs: Vec<Pair> = self.refusing.iter().copied().filter(|(_, own)| *own == framework).collect();
         pairs.iter().for_each(|pair| self.end_refusal(pair));

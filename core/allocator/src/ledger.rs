@@ -1,11 +1,11 @@
-//! The ledger of one agent: who holds which of its resources.
+//! The ledger of one agent: the holders of its resources.
 //!
-//! Owned by the allocator; the only accounting in the system. Fed by grants and by the master's moves.
-//! Invariant: `total = free + offered + used`, unless more is held than there is; checked by `audit`. Such a debt is
-//! there when an agent came back with less than is in use on it, or with other reservations: then of the names that are
-//! owed nothing is free, whoever it is reserved for. Shared resources can be held any number of times and are free all
-//! the while. Slack is held beside all this: it is part of what somebody else's reservation holds idle (`slack`).
-//! Never: clocks, connections, protobuf.
+//! Owned by the allocator; the only accounting in the system. Fed by grants and by the master's moves. Invariant:
+//! `total = free + offered + used`, unless more is held than the total; checked by `audit`. Such a debt exists when
+//! an agent re-registered with less than is in use on it, or with other reservations: then nothing of the names in
+//! debt is free, with any reservation. Shared resources can be held any number of times and stay free. Slack is held
+//! in addition to all this: it is the idle part of another client's reservation (`slack`). Absent: clocks,
+//! connections, protobuf.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -22,7 +22,7 @@ use crate::slack_books::{SlackBooks, SlackTerms, is_slack};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     total: Resources,
-    /// By framework; nobody who holds nothing.
+    /// By framework; only those with holdings.
     held: Vec<Holding>,
     free: Resources,
     /// What is held beyond the total.
@@ -31,12 +31,12 @@ pub(crate) struct Ledger {
     slack_news: News,
 }
 
-/// What the books of slack do not know yet.
+/// Changes that the books of slack do not contain yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     #[default]
     Nothing,
-    /// What owners have or use. As long as nothing is lent, it is counted when somebody could borrow.
+    /// Holdings of owners. As long as nothing is lent, computed when a borrower exists.
     OfOwners,
     /// Also what is lent.
     OfBorrowers,
@@ -64,7 +64,7 @@ impl Ledger {
         Cow::Owned(slack)
     }
 
-    /// For whom something is reserved that could be lent if it is idle.
+    /// Roles with reservations that could be lent while idle.
     pub(crate) fn lenders(&self) -> &[Role] {
         self.slack.owners()
     }
@@ -131,7 +131,7 @@ impl Ledger {
         &self.free
     }
 
-    /// Who holds what.
+    /// The holders.
     pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = (FrameworkSlot, &Held)> + Clone + '_ {
         self.held.iter().map(|holding| (holding.framework, &holding.held))
     }
@@ -140,7 +140,7 @@ impl Ledger {
         self.position(framework).ok().map(|at| &self.held[at].held)
     }
 
-    /// Who was offered something that is not answered yet, and since when.
+    /// Frameworks with an unanswered offer, and its time.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (FrameworkSlot, &Resources, Mono)> + '_ {
         let offering = self.held.iter().filter(|holding| !holding.held.offered.is_empty());
         offering.map(|holding| (holding.framework, &holding.held.offered, holding.offered_since))
@@ -205,7 +205,7 @@ impl Ledger {
         self.free = (&self.total - &taken).filter(|resource| !self.owes(resource));
     }
 
-    /// Shared resources that are held though they are not there: what they are made of cannot be anybody else's.
+    /// Shared resources that are held without being in the total: the resources they are made of are not free.
     fn strays(&self) -> Resources {
         let mut shared = Resources::new();
         for (_, held) in self.held() {
@@ -250,7 +250,7 @@ impl Ledger {
         (resources, shared)
     }
 
-    /// Idle though reserved -> lent: slack is nobody's but the borrower's.
+    /// Idle though reserved -> lent: slack has no holder but the borrower.
     pub(crate) fn lend(&mut self, now: Mono, framework: FrameworkSlot, slack: &Resources) {
         debug_assert!(slack.iter().all(is_slack), "{slack} is not all slack");
         self.offer(now, framework, slack);
@@ -265,7 +265,7 @@ impl Ledger {
         holding.held.offered += resources;
     }
 
-    /// Free, or nobody's at all -> held. Grants come from `free`; what an agent reports may go beyond.
+    /// Free, or in no account -> held. Grants come from `free`; an agent's report may exceed it.
     pub(crate) fn add(&mut self, framework: FrameworkSlot, part: Part, resources: &Resources) {
         *self.held_mut(framework).part_mut(part) += resources;
         self.drop_if_empty(framework);
@@ -386,7 +386,7 @@ fn is_exclusive(resource: &Resource) -> bool {
     !resource.is_shared() && !is_slack(resource)
 }
 
-/// Takes out of `from` what is there of `wanted`: all of it, unless the caller is wrong.
+/// Removes `wanted` from `from` as far as present: all of it, unless the caller is wrong.
 fn cut(from: &mut Resources, wanted: &Resources) -> Resources {
     if from == wanted {
         return core::mem::take(from);

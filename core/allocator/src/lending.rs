@@ -1,10 +1,10 @@
-//! Lending: which borrower is offered what is idle of an agent.
+//! Lending: the choice of the borrower of an agent's idle reservations.
 //!
 //! All of it goes to one borrower per run: the first in order (`borrowers`) for which it is enough by itself and that
-//! does not refuse it. A borrower that was offered it and used nothing comes after all that were not, so that declining
-//! keeps nobody else from borrowing; when all were, they take turns whatever is lent to them, until one of them uses some
-//! and the order counts again. If it is too little for everybody, or refused by all, it is added to an ordinary offer of
-//! the same agent.
+//! has no filter for it. A borrower that was offered it and used nothing comes after all that were not, so that
+//! declining blocks no other borrower; when all were, they take turns independent of their loans, until one of them
+//! uses some and the order counts again. If it is too little for all, or declined by all, it is added to an ordinary
+//! offer of the same agent.
 
 use alloc::vec::Vec;
 

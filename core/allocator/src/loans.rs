@@ -1,4 +1,4 @@
-//! Loans of slack: who can borrow, and what is lent to whom.
+//! Loans of slack: possible borrowers, and the loans of each.
 
 use alloc::vec::Vec;
 

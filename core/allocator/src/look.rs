@@ -1,7 +1,7 @@
-//! One look at an agent: what each kind of client could have of it, found out once per kind.
+//! The possible offers of an agent to each kind of client, computed once per kind.
 //!
-//! Clients that can handle the same and see the same reservations are of one kind. Made when an agent is looked at and
-//! again after each grant; in between, asking about a client costs a few comparisons of numbers and no memory.
+//! Clients with the same capabilities and the same visible reservations are of one kind. Made when an agent is shown
+//! and again after each grant; in between, checking a client costs a few comparisons of numbers and no memory.
 
 use alloc::vec::Vec;
 
@@ -23,7 +23,7 @@ pub(crate) struct Look {
     unfit: Traits,
     /// Everything that is free is reserved.
     pub(crate) all_reserved: bool,
-    /// Roles that something free is reserved for; and whom each resource that is free is reserved for.
+    /// Roles with free reservations; and the role of each free resource.
     owners: Vec<NodeSlot>,
     reserved: Vec<For>,
     kinds: Vec<Kind>,
@@ -33,13 +33,13 @@ pub(crate) struct Look {
     owner_tops: Vec<NodeSlot>,
     /// What the last node sees of the reservations; clients of one role come together.
     last_view: Option<(NodeSlot, View)>,
-    /// Names of which headroom leaves nothing to anybody.
+    /// Names of which headroom leaves nothing to any client.
     pub(crate) short_of: Names,
     /// By names: whether what is unreserved is enough for an offer without what quota keeps back of them.
     enough_without: [Option<bool>; Names::COUNT],
 }
 
-/// Who may have a free resource.
+/// The clients that may have a free resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
     Everybody,
@@ -74,7 +74,7 @@ impl Kind {
 }
 
 impl Look {
-    /// Forgets the last look.
+    /// Clears the last result.
     pub(crate) fn begin(&mut self, agent: &mut Agent, tree: &Tree, filter_gpus: bool) {
         self.spare.extend(self.kinds.drain(..).map(|kind| kind.refused_by));
         self.owners.clear();
@@ -110,7 +110,7 @@ impl Look {
         self.all_reserved = !self.reserved.contains(&For::Everybody);
     }
 
-    /// Roles that something free is reserved for, and that somebody may be in.
+    /// Roles with free reservations that may have clients.
     pub(crate) fn owners(&self) -> &[NodeSlot] {
         &self.owners
     }
@@ -219,7 +219,7 @@ pub(crate) fn view(tree: &Tree, owners: &[NodeSlot], node: NodeSlot) -> View {
     owners.iter().enumerate().map(seen).sum()
 }
 
-/// Those who refuse all of an offer.
+/// Clients with filters for all of an offer.
 pub(crate) fn note_refusing(filters: &[Group], offer: &Resources, clients: &mut Bits<ClientSlot>) {
     clients.clear();
     for group in filters.iter().filter(|group| group.refused.contains(offer)) {
@@ -227,7 +227,7 @@ pub(crate) fn note_refusing(filters: &[Group], offer: &Resources, clients: &mut 
     }
 }
 
-/// Whether a client with these traits knows how to use such a resource.
+/// Whether a client with these traits supports such a resource.
 pub(crate) fn can_handle(traits: Traits, resource: &Resource) -> bool {
     (traits.has_any(Traits::REVOCABLE) || !resource.is_revocable())
         && (traits.has_any(Traits::REFINED) || !resource.is_refined())

@@ -1,7 +1,7 @@
-//! The order by lot, where an operator wants that instead of shares: heavier roles tend to come first.
+//! The order by lot, an alternative to shares: heavier roles tend to come first.
 //!
-//! Each competitor runs a race against its siblings whose time is drawn from an exponential distribution with its weight:
-//! who is first is a weighted draw, and so is who is first of the rest. Drawn anew for every agent that is shown.
+//! Each competitor runs a race against its siblings whose time is drawn from an exponential distribution with its
+//! weight: the first is a weighted draw, and so is the first of the rest. Drawn anew for every agent that is shown.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::tree::Tree;
 const DIGITS: u32 = 40;
 
 impl Tree {
-    /// Draws a new order of those who are ordered by lot. The bookings must be settled.
+    /// Draws a new order of the clients that are ordered by lot. The bookings must be settled.
     pub(crate) fn draw_order(&mut self) {
         if self.sorters.frameworks == Sorter::Random {
             let clients: Vec<ClientSlot> = self.clients.iter().map(|(slot, _)| slot).collect();

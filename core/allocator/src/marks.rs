@@ -1,6 +1,6 @@
-//! What the inner loop must know of clients and roles, packed so that thousands of them fit into the nearest memory.
+//! Properties of clients and roles for the inner loop, packed so that thousands of them fit into the nearest cache.
 //!
-//! Kept by `tree` and `quota`. Only hints: who is not ruled out here is looked at properly.
+//! Kept by `tree` and `quota`. Only hints: clients that pass are checked in full.
 
 use tepui_resources::{Name, Quantities, Role, Scalar};
 
@@ -118,7 +118,7 @@ pub(crate) struct Marks {
     needy: bool,
     /// So many roles at and below it have a quota.
     pub(crate) quotas: u32,
-    /// Quota kept something from the subtree: when there is more for it, it must be looked at again.
+    /// Quota limited the subtree: when more is available, it must be served again.
     pub(crate) cut: bool,
 }
 

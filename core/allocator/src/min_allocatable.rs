@@ -30,7 +30,7 @@ impl MinAllocatable {
         Self::new([amount(Name::Cpus, 10), amount(Name::Mem, 32_000)].into())
     }
 
-    /// Alternatives separated by `|`, what each asks for by `;`: `cpus:0.01|mem:32;disk:100`.
+    /// Alternatives separated by `|`, the amounts of each by `;`: `cpus:0.01|mem:32;disk:100`.
     pub fn parse(text: &str) -> Result<Self, MinAllocatableError> {
         if text.trim().is_empty() {
             return Ok(Self::default());

@@ -1,7 +1,7 @@
-//! What happens to resources between grants: given back, launched on, released, occupied, converted.
+//! Transitions of resources between grants: declined, launched, released, occupied, converted.
 //!
-//! Fed by the master, which knows offers and tasks. Resources carry the role they are allocated to. A move of
-//! resources that are not held is the master's mistake: in tests it panics, else it moves what is there.
+//! Fed by the master, which has the offers and tasks. Resources carry their allocation role. A move of resources that
+//! are not held is the master's mistake: in tests it panics, else it moves what is present.
 
 use core::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::slab::{AgentSlot, FrameworkSlot};
 use crate::slack_books::is_slack;
 use crate::tally::Booking;
 
-/// How long refused resources are not offered again if the framework does not say.
+/// Default duration of a decline filter.
 const REFUSE_SECONDS_DEFAULT: f64 = 5.0;
 /// The longest refusal; more is cut to this.
 const REFUSE_SECONDS_MAX: f64 = 365.0 * 24.0 * 3600.0;
 
-/// Whose resources a conversion changes.
+/// The holder of the resources of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder<'a> {
-    /// Nobody's: operator calls.
+    /// None: operator calls.
     Free,
     Offered(&'a FrameworkId),
     Used(&'a FrameworkId),
@@ -62,7 +62,7 @@ impl Allocator {
         }
     }
 
-    /// Offered -> used. A shared resource stays offered as well, until it is given back.
+    /// Offered -> used. A shared resource stays offered as well, until the offer ends.
     pub fn launch(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         let shared = self.agents[agent].ledger.launch(framework, resources);
@@ -76,14 +76,14 @@ impl Allocator {
         }
     }
 
-    /// Used -> free. Unlike offers that come back, a task terminates once: there is no need to wait for the next batch.
+    /// Used -> free. Unlike an offer, a task terminates once: there is no need to wait for the next batch.
     pub fn release(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         self.unhold(agent, framework, Part::Used, resources);
         self.want(agent, Urgency::Release);
     }
 
-    /// Used though nobody offered it: learned from an agent. An unknown framework gets an inactive place.
+    /// Used without an offer: reported by an agent. An unknown framework gets an inactive entry.
     pub fn occupy(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
         let Some(agent) = self.agent_slot(agent) else { return };
         let framework = self.ensure_framework(framework);
@@ -144,7 +144,7 @@ impl Allocator {
         true
     }
 
-    /// The framework answered an inverse offer, or it was taken back; it gets no other before `refused_until`.
+    /// The framework answered an inverse offer, or it was rescinded; the next one comes after `refused_until`.
     pub fn inverse_answered(
         &mut self,
         agent: &AgentId,
@@ -169,7 +169,7 @@ impl Allocator {
         Some(self.agents[self.agent_slot(agent)?].ledger.free())
     }
 
-    /// Who holds what of an agent.
+    /// The holders of an agent's resources.
     pub fn holdings(&self, agent: &AgentId) -> impl Iterator<Item = (&FrameworkId, &Held)> + '_ {
         let held = self.agent_slot(agent).map(|slot| self.agents[slot].ledger.held());
         held.into_iter().flatten().map(|(slot, held)| (&self.frameworks[slot].id, held))

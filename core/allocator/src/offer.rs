@@ -1,11 +1,11 @@
 //! From an agent's free resources to a grant.
 //!
-//! An agent is shown to frameworks in their order. Each is offered what is free, fit for it and within its role's quota,
-//! unless that is too little or it does not want it; the next one sees what is left. What is idle of others' reservations
-//! goes to a borrower that is chosen first (`lending`): ordinary resources and slack are one offer, made if either part
-//! is enough and not refused, and then both are in it.
+//! An agent is shown to frameworks in their order. Each is offered the free resources that fit it and its role's
+//! quota, unless that is too little or filtered; the next one gets the rest. Idle reservations of other roles go to a
+//! borrower that is chosen first (`lending`): ordinary resources and slack are one offer, made if either part is
+//! enough and not filtered, and then both are in it.
 //!
-//! Never: which agents are looked at (`cycle`), who comes next (`ranking`).
+//! Absent: the order of agents (`cycle`) and of clients (`ranking`).
 
 use alloc::vec::Vec;
 
@@ -56,7 +56,7 @@ impl Allocator {
         }
     }
 
-    /// Shows the agent, unless nobody wanted one like it since anything changed.
+    /// Shows the agent, unless an equal one had no taker since the last change.
     fn show_unless_unwanted(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) {
         if !lends && self.is_skipped(slot, scope) {
             return;
@@ -75,7 +75,7 @@ impl Allocator {
         }
     }
 
-    /// Whether who is offered the agent depends on nothing but what `Unwanted` has.
+    /// Whether the agent's takers depend on the properties in `Unwanted` only.
     fn is_ordinary(&self, slot: AgentSlot) -> bool {
         self.cycle.stage == Stage::Everyone
             // What is required and what is available change without the tree.
@@ -90,7 +90,7 @@ impl Allocator {
         self.is_ordinary(slot) && self.is_unwanted(slot, scope)
     }
 
-    /// Whether nobody wanted an agent like this one. The order must be settled.
+    /// Whether an equal agent had no taker. The order must be settled.
     fn is_unwanted(&self, slot: AgentSlot, scope: Scope) -> bool {
         let Agent { spec, ledger, has_gpus, remote, .. } = &self.agents[slot];
         self.cycle.unwanted.as_ref().is_some_and(|known| {
@@ -101,8 +101,8 @@ impl Allocator {
         })
     }
 
-    /// Shows the agent to everybody in scope, until nothing is left of it. Whether somebody was offered something that is
-    /// not lent.
+    /// Shows the agent to all clients in scope, until nothing is left of it. Returns whether a client was offered
+    /// ordinary resources.
     fn show(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) -> bool {
         let mut look = core::mem::take(&mut self.cycle.look);
         let mut walk = core::mem::replace(self.walk_mut(scope), Walk::new(scope));
@@ -136,7 +136,7 @@ impl Allocator {
         is_wanted
     }
 
-    /// If all that is left is reserved for one role, or for roles that nobody is in, nobody else needs to be asked.
+    /// If all that is left is reserved for one role, or for roles without clients, no other client is checked.
     fn narrow(&self, scope: Scope, look: &Look, walk: &mut Walk) -> bool {
         let owner = match look.owners() {
             [] => None,
@@ -186,7 +186,7 @@ impl Allocator {
         grants.len() - 1
     }
 
-    /// Offers what is free of the agent and fit for the client, unless that is too little or not wanted.
+    /// Offers the agent's free resources that fit the client, unless that is too little or filtered.
     fn offer(
         &mut self,
         slot: AgentSlot,
@@ -211,7 +211,7 @@ impl Allocator {
         Some(self.grant(slot, client, role, resources))
     }
 
-    /// What is in the books already, as the master hears of it.
+    /// The booked grant, for the master.
     pub(crate) fn grant(
         &mut self,
         slot: AgentSlot,
@@ -271,7 +271,7 @@ impl Allocator {
         (enough && self.is_wanted(slot, client)).then_some(kind)
     }
 
-    /// Whether the agent is one that the client wants to hear of.
+    /// Whether the client accepts the agent.
     pub(crate) fn is_wanted(&mut self, slot: AgentSlot, client: ClientSlot) -> bool {
         let Some(constraints) = &mut self.tree.clients[client].wishes.constraints else { return true };
         constraints.known(slot).unwrap_or_else(|| constraints.judge(slot, &self.agents[slot].spec))
@@ -339,7 +339,7 @@ impl Allocator {
 
 /// Inverse offers.
 impl Allocator {
-    /// Asks all who hold something of an agent and can be asked.
+    /// Sends inverse offers to all holders of an agent that can receive one.
     pub(crate) fn ask_to_leave(&mut self, slot: AgentSlot, decided: &mut Allocation) {
         let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().map(|(holder, _)| holder).collect();
         for holder in holders {

@@ -24,7 +24,7 @@ pub struct Options {
     /// How long returned resources may wait, so that one run serves many; also the shortest life of a filter.
     pub allocation_interval: Duration,
     pub min_allocatable: MinAllocatable,
-    /// Keep agents with gpus for frameworks that know gpus.
+    /// Offer agents with gpus only to frameworks with the GPU_RESOURCES capability.
     pub filter_gpu_resources: bool,
     pub role_sorter: Sorter,
     pub framework_sorter: Sorter,
@@ -63,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// Who is put in order in which way.
+/// The sorter of roles and of frameworks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sorters {
     pub(crate) roles: Sorter,

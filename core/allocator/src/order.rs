@@ -7,7 +7,7 @@ use tepui_fsm::Rng;
 
 use crate::share::Share;
 
-/// What siblings are ordered by: the smallest share first, then who was given least often, then by lot.
+/// The sort key of siblings: the smallest share first, then the fewest grants, then by lot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Key {
     share: Share,
@@ -39,13 +39,13 @@ impl Key {
 /// So many newcomers are put in their places one by one; more are sorted in together.
 const INSERTED_MAX: usize = 16;
 
-/// Sorted by key. The caller remembers each item's key.
+/// Sorted by key. The caller stores each item's key.
 ///
-/// Who was first and was given something goes to the end, or near it: from one end to the other, a deque moves little.
+/// A first item that gets a grant moves to the end, or near it: from one end to the other, a deque moves little.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<T> {
     items: VecDeque<(Key, T)>,
-    /// So many of the last ones are new and wait for `settle`; until then nobody may be looked for by key.
+    /// Number of last items that are new and wait for `settle`; until then no look-up by key.
     waiting: usize,
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Few or many at a time: everybody has the place that the key says.
+        /// Few or many at a time: every item is at the place of its key.
         #[test]
         fn order_is_sorted_after_joins_of_any_size(crowds in proptest::collection::vec(0..2 * INSERTED_MAX, 0..8)) {
             let (mut order, mut all, mut rng) = (Order::default(), Vec::new(), Rng::seeded(1));

@@ -1,8 +1,8 @@
-//! Whose the reservations of an agent are, by number instead of by name.
+//! Owners of an agent's reservations, by number instead of by name.
 //!
-//! Roles are handed on rather than made anew, so that the same name mostly lies in the same place in memory. An agent
-//! remembers such places and the roles of the tree that they name: a cycle compares addresses, and reads a name only
-//! where it is seen for the first time or roles came to the tree or left it.
+//! Role names are shared rather than made anew, so that the same name mostly has the same address. An agent stores
+//! such addresses and the roles of the tree that they name: a cycle compares addresses, and reads a name only when it
+//! is new or roles were added to the tree or removed.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use tepui_resources::Role;
 use crate::slab::NodeSlot;
 use crate::tree::Tree;
 
-/// So many names are remembered; then all are forgotten.
+/// Limit of stored names; at the limit all are dropped.
 const KNOWN_MAX: usize = 64;
 
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Owners {
     known: Vec<(Role, Option<NodeSlot>)>,
     /// The state of the tree's roles that these are of.
     of: u64,
-    /// Where to look first: names are asked for in the same order again.
+    /// Where a search begins: names are looked up in the same order again.
     next: usize,
 }
 

@@ -1,11 +1,10 @@
-//! Quota: what a role must be able to get (guarantees) and must not pass (limits), for itself and all below it.
+//! Quota: guarantees and limits of a role, for itself and all roles below it.
 //!
-//! A role consumes every reservation made for it, held or not, and what it holds that is neither reserved nor revocable;
-//! what a role consumes all roles above it consume too. What guarantees still lack is *required*: a role requires its
-//! own lack or what its children require, whichever is more, so that a guarantee of a child counts towards its parent's.
-//! As long as anything is required, only the *surplus* goes to others: what is available and not required.
-//!
-//! Kept up to date by every booking. Never: who comes next, agents.
+//! A role consumes every reservation made for it, held or not, and its unreserved, non-revocable holdings; what a
+//! role consumes all roles above it consume too. The unmet part of guarantees is *required*: a role requires its own
+//! or that of its children, whichever is more, so that a guarantee of a child counts towards its parent's. As long as
+//! anything is required, only the *surplus* goes to others: available minus required. Updated by every booking.
+//! Absent: the order of clients, agents.
 
 use tepui_resources::{Quantities, Resources, Role};
 
@@ -137,7 +136,7 @@ impl Tree {
         let needy = !required.is_empty();
         let old = core::mem::replace(&mut claims.required, required.clone());
         self.marks_mut(at).set(full, needy);
-        // The run under way has shown agents to whom guarantees are meant for, but not to this role.
+        // The current run has shown agents to clients with unmet guarantees, but not to this role.
         if self.in_run && self.is_top(at) && !old.contains(&required) && !self.eased.contains(&at) {
             self.eased.push(at);
         }
@@ -174,7 +173,7 @@ impl Tree {
         &self.nodes[self.root].claims.required
     }
 
-    /// What may go to anybody.
+    /// Available to any role.
     pub(crate) fn surplus(&self) -> Quantities {
         self.available.clone() - self.required()
     }

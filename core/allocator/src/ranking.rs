@@ -1,9 +1,9 @@
-//! Ranking: who comes next by weighted shares.
+//! Ranking: the order of clients by weighted shares.
 //!
-//! A share is the largest fraction of the cluster's total that is held of any resource, divided by the weight. Siblings
-//! are ordered by share, then by how often they were given something, then by lot. The frameworks of a role compete with
-//! its child roles as one more child of weight 1. Only roles and frameworks that can be offered something are in order.
-//! Who is alone there has a key that nobody asks for: it is found out when the second one comes.
+//! A share is the largest fraction of the cluster's total that is held of any resource, divided by the weight.
+//! Siblings are ordered by share, then by number of grants, then by lot. The frameworks of a role compete with its
+//! child roles as one more child of weight 1. Only roles and frameworks that can be offered something are in the
+//! order. The key of a single entry is not needed: it is computed when the second one is added.
 
 use alloc::vec::Vec;
 
@@ -19,7 +19,7 @@ impl Tree {
     /// Brings the order up to date with the bookings.
     pub(crate) fn settle_order(&mut self) {
         while let Some(node) = self.joined.pop() {
-            // It may have left the tree with the last of those who joined it.
+            // It may have left the tree with its last new entry.
             if self.nodes.get(node).is_some() {
                 self.nodes[node].clients.settle();
                 self.nodes[node].children.settle();
@@ -166,7 +166,7 @@ impl Tree {
         self.sort_by_keys();
     }
 
-    /// Puts everybody where their keys say.
+    /// Moves all entries to the places of their keys.
     pub(crate) fn sort_by_keys(&mut self) {
         let nodes: Vec<NodeSlot> = self.nodes.iter().map(|(slot, _)| slot).collect();
         for slot in nodes {

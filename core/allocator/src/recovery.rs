@@ -1,6 +1,6 @@
-//! The pause after a master's start: with quota set, nothing is offered before most of the known agents are back.
-//!
-//! Before that the books know little of what roles consume, and guarantees would be taken for met or limits for free.
+//! The pause after a master's start: with quota set, nothing is offered before most of the known agents have
+//! re-registered. Before that little of the roles' consumption is known, and guarantees would count as met or limits
+//! as unused.
 
 use tepui_fsm::Mono;
 
@@ -8,7 +8,7 @@ use crate::Allocator;
 use crate::allocator::Recovery;
 
 impl Allocator {
-    /// A master that knows of so many agents began at `now`: agents and quota come next, and frameworks.
+    /// A master with so many known agents started at `now`: agents, quota and frameworks follow.
     pub fn recover(&mut self, now: Mono, known_agents: usize) {
         let agents = (known_agents as f64 * self.options.agent_recovery_factor) as usize;
         self.recovery = (agents > 0).then(|| Recovery { agents, until: now + self.options.recovery_timeout });

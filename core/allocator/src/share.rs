@@ -21,7 +21,7 @@ pub(crate) struct Weight {
     millionths: u64,
 }
 
-/// Ordered as the numbers they stand for: the exponent in the upper bits, the digits below.
+/// Ordered as the numbers they represent: the exponent in the upper bits, the digits below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Share(u64);
 

@@ -1,6 +1,6 @@
 //! Dense storage under small numbers, so that the inner loops compare and copy no strings.
 //!
-//! A number is used again after its entry is removed: whoever keeps one must forget it in time.
+//! A number is reused after its entry is removed: copies of it must be dropped before.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;

@@ -35,13 +35,13 @@ impl Allocator {
         self.over_lent.iter().map(|slot| &self.agents[slot].id)
     }
 
-    /// What is lent of an agent though it is not idle any more: to be taken back.
+    /// Lent resources of an agent that are not idle any more: to be reclaimed.
     pub fn over_lent(&self, agent: &AgentId) -> Resources {
         let slot = self.agent_slot(agent);
         slot.map_or(Resources::new(), |slot| self.agents[slot].ledger.slack().over.clone())
     }
 
-    /// Whether something of an agent can be lent, and there is somebody who could borrow it.
+    /// Whether something of an agent can be lent, and a possible borrower exists.
     pub(crate) fn lends(&mut self, slot: AgentSlot) -> bool {
         let Self { agents, tree, .. } = self;
         let Agent { ledger, owners, .. } = &mut agents[slot];

@@ -1,16 +1,17 @@
-//! Allocation slack: what is reserved for somebody who does not use it is lent, and taken back when it is wanted.
+//! Allocation slack: unused reservations are lent, and reclaimed when their owner needs them.
 //!
-//! Each agent's ledger keeps the optimistic books beside the ordinary ones:
-//! *total*, what is reserved, not revocable and no persistent volume, marked as slack;
-//! *idle*, the part that no task or executor of its owner uses (being offered to the owner is no use: that is the
-//! optimistic part); *lent*, the slack that borrowers were offered or use. They follow every move, hence also RESERVE,
-//! UNRESERVE and what agents report after a restart of the master.
-//! Invariant: a loan never makes what is lent more than what is idle. When the owner launches, a reservation goes or
-//! an agent shrinks, what is lent may be more: `over_lent` says how much must be taken back, first from offers. The
-//! agent evicts borrowers before the owner's container starts.
+//! Each agent's ledger keeps the optimistic books in addition to the ordinary ones: *total*, the reserved,
+//! non-revocable resources without persistent volumes, marked as slack; *idle*, the part that no task or executor of
+//! its owner uses (an offer to the owner is no use: that is the optimistic part); *lent*, the slack that borrowers
+//! were offered or use. They follow every move, hence also RESERVE, UNRESERVE and agents' reports after a restart of
+//! the master.
 //!
-//! Slack is in no ordinary total, share or quota, and a role borrows nothing that is reserved for itself or a role above
-//! it. Who borrows next: `borrowers`, `lending`.
+//! Invariant: a loan never makes lent exceed idle. When the owner launches, a reservation is removed or an agent
+//! shrinks, lent may exceed idle: `over_lent` is the amount to reclaim, first from offers. The agent preempts
+//! borrowers before the owner's container starts.
+//!
+//! Slack is in no ordinary total, share or quota, and a role borrows nothing that is reserved for itself or a role
+//! above it. The next borrower: `borrowers`, `lending`.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -20,7 +21,7 @@ use tepui_resources::{Quantities, Resource, Resources, Revocable, Role};
 
 use crate::held::Held;
 
-/// Whose reservations are lent: all but those of these roles and the roles below them; `None`: nobody's.
+/// The roles whose reservations are lent: all but these and the roles below them; `None`: no role's.
 pub(crate) type SlackTerms = Option<Arc<BTreeSet<Role>>>;
 
 /// The optimistic books of an agent.
@@ -29,7 +30,7 @@ pub(crate) struct SlackBooks {
     terms: SlackTerms,
     /// With the reservations, marked as slack.
     pub(crate) total: Resources,
-    /// For whom the total is reserved; known before the rest is counted.
+    /// The roles with reservations in the total; known before the rest is computed.
     owners: Vec<Role>,
     /// The amounts in the total; known before the rest is counted.
     lendable: Quantities,
@@ -56,7 +57,7 @@ impl SlackBooks {
         &self.idle
     }
 
-    /// For whom something is reserved that is lent if it is idle.
+    /// The roles with reservations that are lent if idle.
     pub(crate) fn owners(&self) -> &[Role] {
         &self.owners
     }
@@ -141,12 +142,12 @@ impl SlackBooks {
     }
 }
 
-/// Lent, because who it is reserved for does not use it.
+/// Lent, because its owner does not use it.
 pub(crate) fn is_slack(resource: &Resource) -> bool {
     resource.revocable() == Revocable::AllocationSlack
 }
 
-/// Reserved, and of use to somebody else.
+/// Reserved, and usable by other roles.
 pub(crate) fn is_lendable(resource: &Resource) -> bool {
     resource.is_reserved()
         && !resource.is_revocable()

@@ -1,4 +1,4 @@
-//! Amounts that somebody holds, as they are booked; which of them quota limits.
+//! Booked amounts of a holder, and the part that quota limits.
 
 use tepui_resources::{Quantities, Resource, Resources};
 
@@ -18,7 +18,7 @@ pub(crate) enum Turns {
     /// The number of grants.
     Counted,
     /// Virtual time, as in start-time fair queuing: a turn costs the inverse of the weight and begins no earlier than
-    /// the last turn of any sibling, so that turns are shared by weight and nobody saves them up while absent.
+    /// the last turn of any sibling, so that turns are shared by weight and none are saved up while absent.
     Weighted,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Clocks {
     pub(crate) children: u64,
 }
 
-/// Those who count a shared resource once each.
+/// The holders that count a shared resource once each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     Client(ClientSlot),
@@ -64,7 +64,7 @@ impl Booking {
     }
 }
 
-/// Whether quota limits the use of this: an amount that is nobody's reservation and stays with who alone has it.
+/// Whether quota limits the use of this: unreserved and non-revocable.
 pub(crate) fn is_plain(resource: &Resource) -> bool {
     resource.amount().is_some()
         && !resource.is_reserved()

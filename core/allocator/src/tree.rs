@@ -1,9 +1,8 @@
-//! The role tree: roles, frameworks in them, and who of them can be offered something.
+//! The role tree: roles, frameworks in them, and which of them can be offered something.
 //!
-//! `booking` keeps what each of them holds, `ranking` puts them in order, `quota` says what a role must and may have.
-//! A role is in the tree while it has child roles, frameworks, reservations or a quota.
-//!
-//! Fed by the allocator. Never: agents' resources, filters.
+//! `booking` keeps the holdings of each of them, `ranking` their order, `quota` the guarantees and limits of roles. A
+//! role is in the tree while it has child roles, frameworks, reservations or a quota. Fed by the allocator. Absent:
+//! agents' resources, filters.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -34,17 +33,17 @@ pub(crate) struct Tree {
     pub(crate) excluded: Excluded,
     /// What shares are fractions of.
     pub(crate) totals: Quantities,
-    /// By agent: shared resources by who holds them. Each counts once.
+    /// By agent: shared resources by holder. Each counts once.
     pub(crate) shared: Vec<Vec<(Counted, Resources)>>,
     /// Clients whose holdings changed since the order was settled.
     pub(crate) touched: Vec<ClientSlot>,
-    /// Roles whose order somebody joined since it was settled.
+    /// Roles with new entries since the order was settled.
     pub(crate) joined: Vec<NodeSlot>,
     /// Every share must be computed again.
     pub(crate) stale: bool,
     /// Changes whenever a role comes or goes.
     pub(crate) roles_version: u64,
-    /// Changes whenever the order, who is in it, or what one of them may and will take does.
+    /// Changes whenever the order, its entries, or an entry's possible offers do.
     pub(crate) version: u64,
     /// Clients that the run under way shows agents to that did not change, and the roles above them.
     pub(crate) fresh_clients: Bits<ClientSlot>,
@@ -204,7 +203,8 @@ impl Tree {
         client
     }
 
-    /// Forgets a client that is not subscribed and holds nothing, and roles that nobody uses then. True if it went.
+    /// Removes a client that is not subscribed and holds nothing, and roles that are unused then. True if it was
+    /// removed.
     pub(crate) fn drop_if_unused(&mut self, slot: ClientSlot) -> bool {
         let client = &self.clients[slot];
         let unused = !client.subscribed && client.held.amount.is_empty();
@@ -310,7 +310,7 @@ impl Tree {
         !self.constrained.is_empty()
     }
 
-    /// The agent in this slot is another, or has changed so that constraints must be asked again.
+    /// The agent in this slot is another, or has changed so that constraints must be evaluated again.
     pub(crate) fn forget_judged(&mut self, agent: AgentSlot) {
         for client in self.constrained.iter() {
             if let Some(constraints) = &mut self.clients[client].wishes.constraints {
@@ -341,7 +341,7 @@ impl Tree {
             return;
         }
         if !active {
-            // Whoever leaves is looked for by key.
+            // A leaving entry is found by its key.
             self.settle_order();
         }
         self.version += 1;

@@ -1,6 +1,6 @@
 //! The walk over all clients in their order, the whole subtree of the first role before the next.
 //!
-//! Who was met is remembered: as long as the order stands still, the next walk goes along a list.
+//! Visited clients are stored: as long as the order is unchanged, the next walk follows a list.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ pub(crate) struct Walk {
     next: usize,
     /// Nodes on the way down from the root, with the next child of each.
     path: Vec<(NodeSlot, usize)>,
-    /// The role whose own clients are being met, with the next of them.
+    /// The role whose own clients are being visited, with the next of them.
     own: Option<(NodeSlot, usize)>,
 }
 
@@ -32,7 +32,7 @@ impl Walk {
         self.begin(tree, stage, Some(tree.root));
     }
 
-    /// The same over those at and below a role, or over nobody; for agents that are shown to everyone.
+    /// The same over the clients at and below a role, or over none; for agents that are shown to all.
     pub(crate) fn start_below(&mut self, tree: &Tree, scope: Scope, role: Option<NodeSlot>) {
         if self.scope != scope {
             *self = Self::new(scope);

@@ -170,7 +170,7 @@ impl Script {
         }
     }
 
-    /// `A slack: so much of it all is idle, so much is lent`, and what must be taken back.
+    /// `A slack: idle amount, lent amount`, and the amount to reclaim.
     fn slack(&mut self, name: &str) {
         let slack = self.allocator.slack(&agent(name)).unwrap();
         let lent = (&slack.offered + &slack.used).unallocate();

@@ -1,5 +1,5 @@
-//! What stands first between one agent and one client, and between what is idle of it and the client: the questions of
-//! the cycle, asked one by one.
+//! The first obstacle between one agent and one client, and between its idle reservations and the client: the
+//! conditions of the cycle, one by one.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -44,14 +44,14 @@ enum Obstacle {
     FrameworkInactive,
 }
 
-/// Agents by what stands in their way. Outlives slots: what the reasons name is told by its own name.
+/// Agents by their obstacle. Outlives slots: entities in the reasons are named by their ids.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tallies {
     ordinary: BTreeMap<Key, Finding>,
     slack: BTreeMap<Key, Finding>,
 }
 
-/// The same for reasons that are told as one.
+/// The same for reasons that are reported as one.
 type Key = (u8, usize);
 
 impl Tallies {
@@ -317,7 +317,7 @@ impl Allocator {
         }
     }
 
-    /// The first role from here upwards whose limit lets have less than there is.
+    /// The first role from here upwards whose limit allows less than is available.
     fn limiting(&self, node: NodeSlot, part: &Resources, fit: &Resources) -> Option<Obstacle> {
         let (less, more) = (part.quantities(), fit.quantities());
         let mut next = Some(node);

@@ -1,5 +1,5 @@
-//! Random histories: the books stay right, nobody gets more than was free or than quota allows, everybody is served in
-//! the order of shares, and nothing lies idle that somebody could have.
+//! Random histories: the ledger stays correct, no client gets more than was free or than quota allows, clients are
+//! served in the order of shares, and no resources stay idle that a client could have.
 
 use alloc::vec;
 
@@ -270,7 +270,7 @@ impl World {
         self.tasks.retain(|task| !gone(task));
     }
 
-    /// After everything had its turn, nobody could be offered anything, unless it refused that.
+    /// After a complete run no client could be offered anything, except what it declined.
     fn nothing_lies_idle(&mut self) {
         for _ in 0..20 {
             self.allocate(5_000, 3);

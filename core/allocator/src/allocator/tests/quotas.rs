@@ -337,7 +337,7 @@ fn recovering_master_stops_withholding_offers_after_a_timeout() {
     );
 }
 
-/// Agents like one that nobody wanted are not shown again; everything that may change this is noticed.
+/// Agents equal to one without a taker are not shown again; every change that may affect this is noticed.
 #[test]
 fn declined_agents_are_offered_again_after_a_change() {
     check(
@@ -381,7 +381,7 @@ fn declined_agents_are_offered_again_after_a_change() {
     );
 }
 
-/// What is free of them is the same, but not who takes it.
+/// Their free resources are equal, but not their takers.
 #[test]
 fn agents_unlike_a_declined_agent_are_offered() {
     for (framework, unwanted, wanted) in [

@@ -30,7 +30,7 @@ pub(super) struct Reference<'a> {
     pub(super) order: Ordered,
 }
 
-/// Whose order is compared.
+/// The clients whose order is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ordered {
     /// All clients, by what they hold.
@@ -51,7 +51,7 @@ impl Reference<'_> {
         }
     }
 
-    /// Everybody in the order of the allocator.
+    /// All clients in the order of the allocator.
     pub(super) fn served_order(&self) -> Vec<ClientSlot> {
         let mut tree = self.tree().clone();
         tree.settle_order();
@@ -60,7 +60,7 @@ impl Reference<'_> {
         core::iter::from_fn(|| walk.next(&tree)).collect()
     }
 
-    /// Everybody in the order of exact shares, role by role.
+    /// All clients in the order of exact shares, role by role.
     pub(super) fn naive_order(&self) -> Vec<ClientSlot> {
         let mut settled = self.tree().clone();
         settled.settle_order(); // Only what decides between equal shares is read from it.
@@ -239,7 +239,7 @@ impl Reference<'_> {
         slack.idle.allocation_slack(Some(role)) - &(slack.offered + &slack.used).unallocate()
     }
 
-    /// What is free of agents though somebody could have it, filters aside.
+    /// Free resources of agents that a client could have, ignoring filters.
     pub(super) fn idle(&self) -> Vec<String> {
         let allocator = self.allocator;
         let mut idle = Vec::new();

@@ -181,7 +181,7 @@ proptest! {
         cluster.run(settled);
         cluster.forget_the_past();
         cluster.borrower("new", conduct);
-        // A task may still have to end, and everybody else may be asked once.
+        // One task may have to terminate, and all other clients may be offered it once.
         cluster.run(13 + decliners as u64);
         prop_assert!(cluster.borrowers.last().unwrap().offers > 0, "the newcomer got no offer");
         cluster.forget_the_past();
