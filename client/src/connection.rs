@@ -29,7 +29,7 @@ pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The text of a refusal is cut here.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-/// A request before it knows its peer.
+/// A request without its peer.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: Method,
@@ -110,7 +110,7 @@ impl Head {
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Transport for S {}
 
-/// Opens a connection, over TLS if the address says so or, unless it is a member of etcd, the process uses TLS.
+/// Opens a connection, over TLS if the address requires it or, unless it is a member of etcd, the process uses TLS.
 pub async fn connect(peer: &Endpoint, is_etcd: bool) -> Result<Box<dyn Transport>, Fault> {
     let within = |after| Fault::Timeout { peer: peer.to_string(), after };
     let failed = |err| Fault::Connect { peer: peer.to_string(), err };
@@ -132,7 +132,7 @@ type Body = Either<Full<Bytes>, Channel<Bytes>>;
 pub struct Connection {
     peer: Endpoint,
     sender: Option<SendRequest<Body>>,
-    /// A member of etcd: over TLS only if its address says so, whatever masters and agents speak.
+    /// A member of etcd: over TLS only if its address requires it, independent of masters and agents.
     is_etcd: bool,
 }
 
@@ -162,7 +162,7 @@ impl Connection {
         self.exchange(sender, request.to(&self.peer)?, request.patience).await
     }
 
-    /// Sends a request whose body comes piece by piece, on a connection of its own. It may be answered before its end.
+    /// Sends a request with a streamed body, on a connection of its own. It may be answered before its end.
     pub async fn send_pieces(
         &mut self,
         request: &Request,
@@ -194,7 +194,7 @@ impl Connection {
         let stream = connect(&self.peer, self.is_etcd).await?;
         let (sender, driver) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|err| self.broken(err))?;
-        // Ends with the connection; what went wrong on it is told to whoever waits for an answer.
+        // Ends with the connection; its error is returned by the pending requests.
         tokio::spawn(driver);
         Ok(sender)
     }
@@ -228,7 +228,7 @@ pub async fn refusal(answer: Response<Incoming>) -> Fault {
     let status = answer.status().as_u16();
     let message = match Limited::new(answer.into_body(), REFUSAL_BYTES_MAX).collect().await {
         Ok(body) => String::from_utf8_lossy(&body.to_bytes()).trim().to_owned(),
-        Err(_) => String::new(), // The status says enough.
+        Err(_) => String::new(), // The status is sufficient.
     };
     Fault::Refused { status, message }
 }

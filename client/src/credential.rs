@@ -1,4 +1,4 @@
-//! What a client shows to prove who it is: the value of the `Authorization` header.
+//! Credentials of a client: the value of the `Authorization` header.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

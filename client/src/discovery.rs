@@ -1,4 +1,4 @@
-//! Who leads, when etcd says it: the leading master's key holds its MasterInfo as JSON.
+//! The leader by etcd: the leading master's key holds its MasterInfo as JSON.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,7 +11,7 @@ use crate::endpoint::{Endpoint, Etcd, Masters};
 use crate::fault::Fault;
 use crate::format::Format;
 
-/// Whom to ask now: the leader if it is known, else the next of the masters, else whom etcd names.
+/// The next target: the leader if known, else the next of the masters, else the leader named by etcd.
 pub(crate) async fn target(masters: &mut Masters) -> Result<Endpoint, Fault> {
     let member = masters.target().clone();
     let Some(Etcd { prefix, login }) = masters.unresolved() else { return Ok(member) };

@@ -5,9 +5,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The port of a master when an address does not say.
+/// The default port of a master.
 pub const MASTER_PORT: u16 = 5050;
-/// The port of etcd when an address does not say.
+/// The default port of etcd.
 const ETCD_PORT: u16 = 2379;
 /// A chain of redirects longer than this is an error: masters disagree about the leader.
 pub const REDIRECTS_MAX: usize = 5;
@@ -18,7 +18,7 @@ pub struct Endpoint {
     pub host: String,
     pub port: u16,
     pub prefix: String,
-    /// Over TLS, as `https://` says. If the process trusts anybody ([`crate::tls`]), everything is.
+    /// Over TLS, by `https://`. If the process has trusted certificates ([`crate::tls`]), always.
     pub secure: bool,
 }
 
@@ -110,7 +110,7 @@ pub struct Masters {
     redirects: usize,
 }
 
-/// Where etcd names the leading master, and what it wants to see first.
+/// The location of the leader's key in etcd, with credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Etcd {
     pub prefix: String,
@@ -139,8 +139,8 @@ pub fn masked(text: &str) -> String {
 impl FromStr for Masters {
     type Err = AddressError;
 
-    /// Reads a comma-separated list of addresses, or `etcd://user:password@host:port,host:port/prefix`, without a login if
-    /// etcd asks for none, and as `etcds://…` over TLS.
+    /// Reads a comma-separated list of addresses, or `etcd://user:password@host:port,host:port/prefix`, without a
+    /// login if etcd requires none, and as `etcds://…` over TLS.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (hosts, port, etcd) = match text.split_once("://") {
             Some((scheme @ ("etcd" | "etcds"), rest)) => {
@@ -192,12 +192,12 @@ impl From<Endpoint> for Masters {
 }
 
 impl Masters {
-    /// Whom to ask now.
+    /// The next target.
     pub fn target(&self) -> &Endpoint {
         self.leader.as_ref().unwrap_or(&self.known[self.next])
     }
 
-    /// If the target is a member of etcd that must be asked first.
+    /// If the target is a member of etcd that names the leader.
     pub(crate) fn unresolved(&self) -> Option<Etcd> {
         self.etcd.clone().filter(|_| self.leader.is_none())
     }
@@ -228,7 +228,7 @@ impl Masters {
         }
     }
 
-    /// The target did not help: forget the leader, go on to the next master.
+    /// The target failed: drop the leader, continue with the next master.
     pub fn failed(&mut self) {
         self.leader = None;
         self.redirects = 0;

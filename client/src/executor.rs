@@ -61,7 +61,7 @@ impl std::ops::Deref for Executor {
     }
 }
 
-/// What an executor says. Cheap to clone.
+/// The calls of an executor. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reporter {
     reports: mpsc::Sender<Report>,

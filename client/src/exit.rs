@@ -1,9 +1,9 @@
-//! How a command ended, as executors tell it in the message of a status and frameworks read it there.
+//! The exit of a command, as executors report it in the message of a status and frameworks read it there.
 //!
-//! The words are those of v1's command and docker executors; frameworks match on them.
+//! The wording is that of v1's command and docker executors; frameworks match on it.
 
 const EXITED: &str = "Command exited with status ";
-/// What the docker executor says; it may go on with `: ` and why.
+/// The wording of the docker executor; `: ` and a reason may follow.
 const CONTAINER_EXITED: &str = "Container exited with status ";
 const TERMINATED: &str = "Command terminated with signal ";
 const UNKNOWN: &str = "Unknown signal ";

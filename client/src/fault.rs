@@ -23,7 +23,7 @@ pub enum Fault {
     /// The call was sent and its answer did not come: it may have been carried out.
     #[error("the connection to {peer} was lost before the call was answered: {why}")]
     Lost { peer: String, why: String },
-    /// The peer understood and said no: status and text as it gave them.
+    /// The peer rejected the request: its status and text.
     #[error("{status}: {message}")]
     Refused { status: u16, message: String },
     /// A call while there is no subscription; it was not sent.

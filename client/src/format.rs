@@ -31,7 +31,7 @@ impl Format {
         }
     }
 
-    /// The message in a body; the error says what is wrong and where.
+    /// The message in a body; the error names the position.
     pub fn decode<M: Wire + Default>(self, body: &[u8]) -> Result<M, String> {
         match self {
             Format::Protobuf => wire::decode(body, MESSAGE_BYTES_MAX).map_err(|err| err.to_string()),

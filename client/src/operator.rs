@@ -105,7 +105,7 @@ impl Client {
         Ok(self.exchange(call).await?.1)
     }
 
-    /// [`Client::agent`] with the status of the answer (200 or 202 tell apart "launched" and "was already there").
+    /// [`Client::agent`] with the status of the answer (200 or 202 distinguish "launched" from "was already there").
     pub async fn agent_with_status(&self, call: &agent::Call) -> Result<(u16, agent::Response), Fault> {
         self.exchange(call).await
     }
@@ -122,7 +122,7 @@ impl Client {
 
     async fn exchange<C: Wire, R: Wire + Default>(&self, call: &C) -> Result<(u16, R), Fault> {
         let mut request = Request::post(PATH, self.format, self.format.encode(call));
-        request.patience = None; // WAIT_* calls answer when a container ends; the connection tells if the peer is gone.
+        request.patience = None; // WAIT_* calls answer when a container terminates; the connection detects a lost peer.
         let (peer, answer) = self.open(request).await?;
         let status = answer.status().as_u16();
         let body = connection::body_of(&peer, answer).await?;
@@ -135,7 +135,7 @@ impl Client {
             .map_err(|why| Fault::Unreadable { peer: peer.to_string(), why })
     }
 
-    /// Asks the leader: follows redirects, goes on to the next master if one is away or does not lead.
+    /// Sends to the leader: follows redirects, continues with the next master if one is unreachable or does not lead.
     async fn open(&self, request: Request) -> Result<(Endpoint, http::Response<Incoming>), Fault> {
         let request = request.with_credential(self.credential.as_ref());
         let mut masters = self.masters.clone();

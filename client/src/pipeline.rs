@@ -164,7 +164,7 @@ impl Open {
                 }
                 Parsed::Partial => (),
             }
-            // A peer may answer and close before it has read everything, so reading goes on.
+            // A peer may answer and close before it has read everything, so reading continues.
             let _ = self.poll_written(cx).map_err(|err| lost(err.to_string()))?;
             self.received.reserve(READ_BYTES);
             match pin!(self.stream.read_buf(&mut self.received)).poll(cx) {

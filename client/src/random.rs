@@ -1,6 +1,6 @@
-//! Randomness for those who drive sessions outside a simulation: backoff draws and ids of updates.
+//! Randomness for drivers of sessions outside a simulation: backoff draws and ids of updates.
 //!
-//! Sessions never call this; they take what they need as arguments. Not for secrets.
+//! Sessions never call this; randomness is an argument there. Not for secrets.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -1,8 +1,8 @@
-//! Frameworks: subscribe to a master, get offers and updates, launch and kill tasks.
+//! Frameworks: subscribe to a master, receive offers and updates, launch and kill tasks.
 //!
-//! [`connect`] gives a [`Scheduler`]: events from [`Scheduler::next_event`], calls as methods. It finds the leader,
-//! resubscribes under the same framework id when the link is lost, and ends when the master says so.
-//! [`Session`] is the same protocol without any I/O, for simulations and other transports; [`calls`] builds calls.
+//! [`connect`] returns a [`Scheduler`]: events from [`Scheduler::next_event`], calls as methods. It finds the leader,
+//! resubscribes under the same framework id when the link is lost, and ends after the master's ERROR. [`Session`] is
+//! the same protocol without any I/O, for simulations and other transports; [`calls`] builds calls.
 
 pub mod calls;
 mod driver;
@@ -41,7 +41,7 @@ pub struct Options {
     pub credential: Option<Credential>,
     /// The longest pause between attempts to subscribe.
     pub backoff_max: Duration,
-    /// Roles for which no offers are wanted at first.
+    /// Roles that are suppressed at first.
     pub suppressed_roles: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// The next event; `None` after the session has terminated (an [`Event::Error`] said why).
+    /// The next event; `None` after the session has terminated (an [`Event::Error`] has the reason).
     pub async fn next_event(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -127,8 +127,8 @@ impl Caller {
         self.link.borrow().as_ref().map(|route| route.link.framework_id.clone())
     }
 
-    /// Sends any call; its framework id is filled in. `Ok` means that the master took it, not that it was carried
-    /// out: that is told by events.
+    /// Sends any call; its framework id is filled in. `Ok` means that the master accepted it; its outcome comes as
+    /// events.
     pub async fn call(&self, call: Call) -> Result<(), Fault> {
         self.begin(call).await?.await
     }
@@ -177,7 +177,7 @@ impl Caller {
         self.call(calls::kill(task, agent, policy)).await
     }
 
-    /// Asks for the state of the given tasks, of all if there are none.
+    /// Requests the state of the given tasks, of all if there are none.
     pub async fn reconcile(
         &self,
         tasks: impl IntoIterator<Item = (TaskID, Option<AgentID>)>,
@@ -195,12 +195,12 @@ impl Caller {
         self.call(calls::shutdown(executor, agent)).await
     }
 
-    /// Wants offers again for `roles`, for all roles if empty, and forgets all filters.
+    /// Revives `roles`, all roles if empty: removes their suppression and all filters.
     pub async fn revive(&self, roles: Vec<String>) -> Result<(), Fault> {
         self.call(calls::revive(roles)).await
     }
 
-    /// Wants no offers for `roles`, for all roles if empty.
+    /// Suppresses offers for `roles`, for all roles if empty.
     pub async fn suppress(&self, roles: Vec<String>) -> Result<(), Fault> {
         self.call(calls::suppress(roles)).await
     }

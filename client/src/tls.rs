@@ -1,8 +1,8 @@
-//! TLS for clients: whom to trust, for the whole process.
+//! TLS for clients: the trusted certificates of the whole process.
 //!
-//! Set once by [`trust`], or by `TEPUI_TLS_CA`, a file or the certificates themselves, which is how executors are told
-//! (and `TEPUI_TLS_CERT`, `TEPUI_TLS_KEY` for a certificate of one's own). Once set, every connection is encrypted;
-//! without it only those to `https://`, which are refused because nobody is trusted.
+//! Set once by [`trust`], or by `TEPUI_TLS_CA`, a file or the certificates themselves, as executors receive them (and
+//! `TEPUI_TLS_CERT`, `TEPUI_TLS_KEY` for a client certificate). Once set, every connection is encrypted; without it
+//! only those to `https://`, which are rejected because no certificate is trusted.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -23,13 +23,13 @@ const PEM: &str = "-----BEGIN";
 /// Files in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Whose certificates count; also the certificates themselves.
+    /// The trusted certificates, parsed and as PEM.
     pub ca: PathBuf,
     /// A certificate and its key to show, if peers ask for one.
     pub own: Option<(PathBuf, PathBuf)>,
 }
 
-/// Whom this process trusts from now on. Only the first call counts.
+/// Sets the trusted certificates of this process. Only the first call counts.
 pub fn trust(trust: &Trust) -> Result<(), String> {
     let connector = connector(trust)?;
     // Set already: by an earlier call, which counts.

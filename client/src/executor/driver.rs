@@ -58,12 +58,12 @@ impl Peer {
     }
 }
 
-/// The session is over, or nobody listens any more.
+/// The session has terminated, or the executor was dropped.
 struct SessionClosed;
 
 impl Driver {
     async fn run(mut self) {
-        // Over is the only way out; whoever listens has heard why.
+        // The loop ends only after the executor has received the reason, if it still exists.
         while let Ok(()) = self.pause().await {
             let outcome = match self.open().await {
                 Ok(Some(stream)) => self.listen(stream).await,
@@ -202,7 +202,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// Queues a call. After a failure there is nobody to take it, and the failure is already reported.
+    /// Queues a call. After a failure it is dropped, and the failure is already reported.
     async fn send(&self, call: Call) {
         let _ = self.queue.send(call).await;
     }
@@ -232,7 +232,7 @@ async fn send_until_failure(peer: Peer, mut calls: mpsc::Receiver<Call>) -> Resu
     loop {
         let room = pipeline.room();
         tokio::select! {
-            // Answers first: they also tell that the peer closed an idle connection.
+            // Answers first: they also show that the peer closed an idle connection.
             biased;
             answer = pipeline.answer() => answer?.1?,
             count = calls.recv_many(&mut ready, room), if room > 0 => {

@@ -14,7 +14,7 @@ const RECOVERY_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// If `MESOS_SUBSCRIPTION_BACKOFF_MAX` is absent.
 const SUBSCRIPTION_BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-/// What an executor knows about itself and its agent.
+/// The environment of an executor: its ids, its agent.
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub agent: Endpoint,
@@ -77,7 +77,7 @@ impl Environment {
     }
 }
 
-/// The pid says where the agent's paths begin; the plain endpoint does without.
+/// The pid contains the prefix of the agent's paths; the plain endpoint has none.
 fn agent_endpoint(var: &impl Fn(&'static str) -> Option<String>) -> Result<Endpoint, EnvironmentError> {
     let (name, endpoint) = match (var("MESOS_SLAVE_PID"), var("MESOS_AGENT_ENDPOINT")) {
         (Some(pid), _) => ("MESOS_SLAVE_PID", Endpoint::from_pid(&pid)),

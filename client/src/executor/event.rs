@@ -1,4 +1,4 @@
-//! What an executor hears, as an enum: the protobuf event without its absent halves.
+//! Events of an executor, as an enum: the protobuf event without its unset fields.
 
 use tepui_proto::mesos::v1::executor::{self as wire, event::Type};
 use tepui_proto::mesos::v1::{KillPolicy, TaskID, TaskInfo};
@@ -22,7 +22,7 @@ pub enum Event {
         uuid: Vec<u8>,
     },
     Message(Vec<u8>),
-    /// End all tasks, then the process. Also told when the agent stays away for too long.
+    /// Kill all tasks, then exit. Also sent when the agent is unreachable for too long.
     Shutdown,
     /// The agent refused something for good.
     Error(String),

@@ -1,8 +1,8 @@
 //! The life of one executor's link to its agent, without any I/O.
 //!
-//! Owns what the agent has not confirmed: tasks that no acknowledged update speaks of, and updates. Both go along with
-//! every subscription, so nothing is lost when the agent restarts; the agent knows duplicates by their uuid.
-//! Never here: sockets, clocks, randomness; time is the time since any fixed moment.
+//! Owns what the agent has not confirmed: tasks without an acknowledged update, and updates. Both are part of every
+//! subscription, so nothing is lost when the agent restarts; the agent detects duplicates by their uuid. Absent:
+//! sockets, clocks, randomness; time is the time since any fixed moment.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use tepui_proto::mesos::v1::{ExecutorID, FrameworkID, TaskInfo, TaskStatus};
 use super::event::Event;
 use crate::backoff::Backoff;
 
-/// How often an executor tells its agent that it is alive.
+/// Heartbeat interval of an executor.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
 /// An agent that started an executor must take its first subscription in this time.
 pub const SUBSCRIBE_FIRST_TIMEOUT: Duration = Duration::from_secs(60);
-/// An agent that took a subscription must say SUBSCRIBED (or SHUTDOWN) in this time.
+/// Limit of the time between an accepted subscription and SUBSCRIBED (or SHUTDOWN).
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
 
-/// Who the executor is and how long it waits for its agent.
+/// The executor, and its timeouts.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub framework_id: String,
@@ -73,14 +73,14 @@ pub enum Outcome {
     Send(Call),
     /// The stream counts as [`Session::lost`].
     Lost,
-    /// The session is over; the executor should hear this.
+    /// The session has terminated, with this event.
     Ended(Event),
 }
 
 impl Session {
     pub fn new(config: Config, now: Duration) -> Self {
         Self {
-            // The agent that comes back waits for its executors as long as that maximum: knock twice in this time.
+            // A recovering agent waits for its executors as long as that maximum: two attempts in this time.
             backoff: Backoff::new(BACKOFF_FIRST, config.backoff_max / 2),
             config,
             unacknowledged_tasks: Vec::new(),
@@ -140,7 +140,7 @@ impl Session {
         }
     }
 
-    /// Takes an event in; gives what the executor should hear, nothing for heartbeats.
+    /// Handles an event of the agent; returns the executor's event, none for heartbeats.
     pub fn receive(&mut self, now: Duration, event: WireEvent) -> Option<Event> {
         let event = Event::from_wire(event)?;
         match &event {
@@ -227,7 +227,7 @@ impl Session {
         }
     }
 
-    /// What the passing of time asks for.
+    /// Actions that are due.
     pub fn due(&mut self, now: Duration) -> Outcome {
         match &mut self.state {
             State::Disconnected { retry_at } if now >= *retry_at => Outcome::Subscribe,

@@ -1,6 +1,6 @@
-//! Containers as programs at one's fingertips: run a command beside a task, hear what a container writes, type into it.
+//! Attached containers: run a command next to a task, receive the output of a container, send its input.
 //!
-//! Each direction is a request of its own. Never here: terminals of the person who types.
+//! Each direction is a request of its own. Absent: the user's terminal.
 
 use bytes::Bytes;
 use http::{HeaderName, header};
@@ -23,7 +23,7 @@ use crate::stream::EventStream;
 
 /// Streams of records, whatever the form of each.
 const RECORDIO: &str = "application/recordio";
-/// So much may be said and not be on its way yet; then who says more waits.
+/// Limit of queued input; then the sender waits.
 const SAID_QUEUE_MAX: usize = 64;
 
 impl Client {
@@ -63,7 +63,7 @@ impl Client {
         let (sender, said) = mpsc::channel(SAID_QUEUE_MAX);
         let first = record(self.format, &session::addressed(container));
         if pieces.send_data(first).await.is_ok() {
-            // Ends with what is to be said, or when nobody hears it any more.
+            // Ends with the input, or when the receiver is gone.
             tokio::spawn(pass_on(self.format, said, pieces));
         }
         Ok(Input { sender: Some(sender), answer: Some(answer) })
@@ -116,7 +116,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The next piece; `None` when all was said. Safe to abandon.
+    /// The next piece; `None` at the end. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<ContainerOutput>, Fault> {
         loop {
             let message = match self.listener.patience() {
@@ -142,16 +142,16 @@ pub struct Input {
 }
 
 impl Input {
-    /// Says something; waits while the container does not read. What is said after the end is lost, and
-    /// [`Input::ended`] says why it was the end.
+    /// Sends input; waits while the container does not read. Input after the end is lost, and [`Input::ended`] has
+    /// the reason of the end.
     pub async fn send(&self, said: ContainerInput) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(said).await;
         }
     }
 
-    /// Waits until nobody hears any more: the container's output has ended, or the agent refused. Safe to abandon; told
-    /// once.
+    /// Waits until input is no longer read: the container's output has ended, or the agent rejected it. Cancel safe;
+    /// reported once.
     pub async fn ended(&mut self) -> Result<(), Fault> {
         let Some(answer) = &mut self.answer else { return Err(Fault::Ended) };
         let answer = answer.await;
@@ -159,7 +159,7 @@ impl Input {
         answer.unwrap_or(Err(Fault::Ended))
     }
 
-    /// Leaves: waits until all that was said is heard.
+    /// Closes the input: waits until all of it is read.
     pub async fn leave(mut self) -> Result<(), Fault> {
         self.sender = None;
         self.ended().await

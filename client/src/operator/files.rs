@@ -12,7 +12,7 @@ use super::Client;
 use crate::connection::{self, Request};
 use crate::fault::Fault;
 
-/// How often a followed file is looked at once its end is reached.
+/// Interval of reads at the end of a followed file.
 pub const FOLLOW_POLL: Duration = Duration::from_millis(250);
 
 /// Characters of a path that need no escape in a query.
@@ -34,7 +34,7 @@ pub struct FileInfo {
 /// A piece of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins; the size of the file if no offset was asked for.
+    /// The offset of the data; the size of the file if no offset was requested.
     pub offset: u64,
     pub data: Vec<u8>,
 }
@@ -46,8 +46,8 @@ impl Client {
         Ok(entries.as_array().into_iter().flatten().map(file_info).collect())
     }
 
-    /// A piece of a file; the peer gives less than `length` if it likes, and nothing beyond the end. Without an
-    /// offset only the size of the file is told.
+    /// A piece of a file, possibly shorter than `length`, empty at the end. Without an offset only the size of the
+    /// file is returned.
     pub async fn read(&self, path: &str, offset: Option<u64>, length: Option<u64>) -> Result<Piece, Fault> {
         let mut query = query("read", path);
         if let Some(offset) = offset {

@@ -1,7 +1,7 @@
-//! What is said to a container and heard of it, as messages of the agent's API. Pure: no I/O, no clocks.
+//! Input and output of a container, as messages of the agent's API. Pure: no I/O, no clocks.
 //!
 //! Fed by `attach`. Input is a stream of calls, of which the first names the container; output is a stream of
-//! `ProcessIO`. Both carry heartbeats, so that nothing between the two ends takes silence for the end.
+//! `ProcessIO`. Both carry heartbeats, so that no proxy closes an idle connection.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use tepui_proto::mesos::v1::{ContainerID, TTYInfo};
 
 use crate::shorthand::{duration_info, from_duration_info};
 
-/// How often input that has nothing to say says so, as v1's command line does.
+/// Heartbeat interval of idle input, as in v1's command line.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// An output of which so many heartbeats are missing counts as broken.
 pub const HEARTBEATS_MISSED_MAX: u32 = 5;
 
-/// What can be said to a container.
+/// Input of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContainerInput {
     /// Bytes for its standard input.
@@ -36,7 +36,7 @@ pub enum ContainerInput {
 }
 
 impl ContainerInput {
-    /// The record that says it.
+    /// The record of an input.
     pub fn call(self) -> Call {
         input(AttachContainerInput {
             r#type: Some(Step::PROCESS_IO),
@@ -82,7 +82,7 @@ pub fn terminal(rows: u16, columns: u16) -> TTYInfo {
     TTYInfo { window_size: size.into(), ..Default::default() }
 }
 
-/// The first record of input: to whom all the others are said.
+/// The first record of input: the container of all others.
 pub fn addressed(container: &ContainerID) -> Call {
     input(AttachContainerInput {
         r#type: Some(Step::CONTAINER_ID),
@@ -99,7 +99,7 @@ fn input(input: AttachContainerInput) -> Call {
     }
 }
 
-/// Asks for all that a container writes from now on.
+/// Attaches to the output of a container from now on.
 pub fn listen(container: &ContainerID) -> Call {
     let output = AttachContainerOutput { container_id: container.clone().into(), ..Default::default() };
     Call {
@@ -116,7 +116,7 @@ pub enum ContainerOutput {
     Stderr(Vec<u8>),
 }
 
-/// The listening end: tells output from heartbeats.
+/// The receiving end: separates output from heartbeats.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Listener {
     interval: Option<Duration>,
@@ -139,7 +139,7 @@ impl Listener {
         }
     }
 
-    /// How long nothing may be heard; none until the peer has said how often it speaks.
+    /// Limit of silence; none until the peer has announced its heartbeat interval.
     pub fn patience(&self) -> Option<Duration> {
         Some(self.interval? * HEARTBEATS_MISSED_MAX)
     }

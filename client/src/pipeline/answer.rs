@@ -67,7 +67,7 @@ enum Body {
     UntilClose,
 }
 
-/// Takes the first answer out of `received`. `is_closed` says that nothing follows.
+/// Takes the first answer out of `received`. `is_closed` means that nothing follows.
 pub fn take(received: &mut BytesMut, is_closed: bool) -> Result<Parsed, Malformed> {
     loop {
         let Some(head) = head(received)? else { return Ok(Parsed::Partial) };
@@ -136,7 +136,7 @@ fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, Malformed> {
         }
         at += line;
         if size == 0 {
-            // Trailers say nothing about a call.
+            // Trailers have no meaning for a call.
             let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
             let trailers = httparse::parse_headers(&bytes[at..], &mut headers);
             let trailers = trailers.map_err(|err| Malformed::Syntax(err.to_string()))?;

@@ -112,7 +112,7 @@ pub fn shutdown(executor: ExecutorID, agent: AgentID) -> Call {
     Call { shutdown: shutdown.into(), ..call_of(call::Type::SHUTDOWN) }
 }
 
-/// `None` if the status asks for no acknowledgement: it has no uuid, or comes from no agent.
+/// `None` if the status needs no acknowledgement: it has no uuid, or comes from no agent.
 pub fn acknowledge(status: &TaskStatus) -> Option<Call> {
     let uuid = status.uuid.clone()?;
     let acknowledge = call::Acknowledge {
@@ -124,7 +124,7 @@ pub fn acknowledge(status: &TaskStatus) -> Option<Call> {
     Some(Call { acknowledge: acknowledge.into(), ..call_of(call::Type::ACKNOWLEDGE) })
 }
 
-/// `None` if the status asks for no acknowledgement.
+/// `None` if the status needs no acknowledgement.
 pub fn acknowledge_operation(status: &OperationStatus) -> Option<Call> {
     let acknowledge = call::AcknowledgeOperationStatus {
         agent_id: status.agent_id.clone(),
@@ -169,7 +169,7 @@ pub fn teardown() -> Call {
     call_of(call::Type::TEARDOWN)
 }
 
-/// Replaces what the master knows about the framework; the session uses it for every later subscription too.
+/// Replaces the framework's description; the session uses it for every later subscription too.
 pub fn update_framework(
     framework: FrameworkInfo,
     suppressed_roles: Vec<String>,

@@ -53,7 +53,7 @@ struct Driver {
     accepted: mpsc::Receiver<Call>,
 }
 
-/// The framework dropped its scheduler: nobody listens any more.
+/// The framework dropped its scheduler.
 struct Abandoned;
 
 impl Driver {
@@ -147,7 +147,7 @@ impl Driver {
         }
     }
 
-    /// Hands events on until the stream ends, the master falls silent, or nobody listens.
+    /// Passes events on until the stream ends, the master is silent, or the scheduler is dropped.
     async fn listen(&mut self, mut stream: EventStream<WireEvent>) -> Result<(), Abandoned> {
         while let Some(silent_at) = self.session.deadline() {
             tokio::select! {

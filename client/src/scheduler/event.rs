@@ -1,9 +1,9 @@
-//! What a framework hears, as an enum: the protobuf event without its absent halves.
+//! Events of a framework, as an enum: the protobuf event without its unset fields.
 
 use tepui_proto::mesos::v1::scheduler::{self as wire, event::Type};
 use tepui_proto::mesos::v1::{InverseOffer, Offer, OfferID, OperationStatus, TaskStatus};
 
-/// An event from the master, or about the link to it. Heartbeats are not told: the session watches them.
+/// An event from the master, or about the link to it. Heartbeats are handled by the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// Subscribed, or subscribed again after [`Event::Disconnected`]. Earlier offers are void.

@@ -64,7 +64,7 @@ impl CallSender {
         loop {
             let room = self.pipeline.as_ref().map_or(1, Pipeline::room);
             tokio::select! {
-                // Answers first: they also tell that the peer closed an idle connection.
+                // Answers first: they also show that the peer closed an idle connection.
                 biased;
                 answer = next_answer(&mut self.pipeline) => self.answered(answer).await,
                 count = self.calls.recv_many(&mut asked, room), if room > 0 => {

@@ -1,8 +1,8 @@
 //! The life of one framework's link to its master, without any I/O.
 //!
-//! Whoever has the connection feeds it: `subscribe` before sending, `opened` or `refused` with the answer, `hear` for
-//! every event, `lost` when the stream ends. It says when to give up on a silent master and when to try again.
-//! Never here: sockets, clocks, randomness; time is the time since any fixed moment.
+//! Fed by the owner of the connection: `subscribe` before sending, `opened` or `refused` with the answer, `hear` for
+//! every event, `lost` when the stream ends. It decides when a silent master is lost and when to retry. Absent:
+//! sockets, clocks, randomness; time is the time since any fixed moment.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::backoff::Backoff;
 pub const HEARTBEATS_MISSED_MAX: u32 = 5;
 /// The interval to assume if the master does not name one.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// A master that took the subscription must say SUBSCRIBED in this time.
+/// Limit of the time between an accepted subscription and SUBSCRIBED.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
 pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ impl Link {
 pub enum Outcome {
     /// Another master, or the same one later, may take it: the stream counts as [`Session::lost`].
     Retry,
-    /// Asking again is pointless; the event tells the framework.
+    /// A retry is pointless; the framework receives this event.
     Ended(Event),
 }
 
@@ -138,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Takes an event in; gives what the framework should hear, nothing for heartbeats.
+    /// Handles an event of the master; returns the framework's event, none for heartbeats.
     pub fn receive(&mut self, now: Duration, event: WireEvent) -> Option<Event> {
         if let State::Subscribed { heartbeat, silent_at, .. } = &mut self.state {
             *silent_at = now + *heartbeat * HEARTBEATS_MISSED_MAX;
@@ -223,7 +223,7 @@ impl Session {
         matches!(call.r#type, Some(SUPPRESS | REVIVE | UPDATE_FRAMEWORK | TEARDOWN))
     }
 
-    /// Remembers what an accepted call changes for later subscriptions, which replace everything that the master knows.
+    /// Applies an accepted call to later subscriptions, which replace the master's description of the framework.
     pub fn remember(&mut self, sent: &Call) {
         match sent.r#type {
             Some(call::Type::SUPPRESS) => {
