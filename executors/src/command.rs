@@ -11,9 +11,9 @@ use tepui_client::v1::TaskInfo;
 use tokio::process::Child;
 
 use crate::checks::probe;
-use crate::rim::{self, Hands, Reports};
+use crate::runner::{self, Perform, Reports};
 use crate::{kill, process};
-use machine::{CommandMachine, Effect, Ended, Happening, Started};
+use machine::{CommandMachine, Effect, Ended, IoEvent, Started};
 
 /// Runs a command executor until it exits. `args` are the arguments after those that select it; they are ignored.
 pub fn main(args: &[String]) -> ExitCode {
@@ -21,21 +21,21 @@ pub fn main(args: &[String]) -> ExitCode {
         return code;
     }
     let own_args = process::args_before(args);
-    rim::run(|environment, reports| {
+    runner::run(|environment, reports| {
         let machine = CommandMachine::new("command", environment.shutdown_grace_period, None);
-        (machine, CommandHands { sandbox: environment.sandbox.clone(), own_args, reports, pid: None })
+        (machine, CommandPerformer { sandbox: environment.sandbox.clone(), own_args, reports, pid: None })
     })
 }
 
-struct CommandHands {
+struct CommandPerformer {
     sandbox: PathBuf,
     own_args: Vec<String>,
-    reports: Reports<Happening>,
+    reports: Reports<IoEvent>,
     /// The command's pid. The machine sends no signal after its exit.
     pid: Option<i32>,
 }
 
-impl CommandHands {
+impl CommandPerformer {
     fn spawn(&self, task: &TaskInfo) -> std::io::Result<Child> {
         let mut command = process::session_leader(&task.command, &self.own_args)?;
         if let Some(role) = process::allocation_role(task) {
@@ -51,7 +51,7 @@ impl CommandHands {
                 self.pid = child.id().map(u32::cast_signed);
                 self.reports.later(async move {
                     let ending = child.wait().await;
-                    Happening::Ended(
+                    IoEvent::Ended(
                         ending
                             .map(Ended::from)
                             .map_err(|error| format!("Failed to get exit status for Command: {error}")),
@@ -62,7 +62,7 @@ impl CommandHands {
             Err(error) => Err(format!("Failed to start the command: {error}")),
         };
         // An error means that the executor has exited.
-        let _ = self.reports.happenings.send(Happening::Spawned(outcome)).await;
+        let _ = self.reports.io_events.send(IoEvent::Spawned(outcome)).await;
     }
 
     fn signal(&self, signal: Signal) {
@@ -72,14 +72,14 @@ impl CommandHands {
     }
 }
 
-impl Hands<CommandMachine> for CommandHands {
+impl Perform<CommandMachine> for CommandPerformer {
     async fn perform(&mut self, effect: Effect) -> ControlFlow<ExitCode> {
         match effect {
             Effect::Update(status) => self.reports.update(status).await,
             Effect::Spawn(task) => self.start(&task).await,
             Effect::Signal(signal) => self.signal(signal),
             Effect::Probe(which, attempt) => {
-                self.reports.later(async move { Happening::Probed(which, probe::make(&attempt).await) });
+                self.reports.later(async move { IoEvent::Probed(which, probe::make(&attempt).await) });
             }
             Effect::Exit(code) => return ControlFlow::Break(ExitCode::from(code)),
         }

@@ -13,31 +13,31 @@ use std::time::Duration;
 use tepui_docker::{ContainerReport, ContainerTask, Created, Engine, EngineFault, Inspected};
 use tracing::warn;
 
-use crate::rim::{self, Hands, Reports};
-use machine::{ContainerMachine, Effect, Happening, NotCreated, Observed};
+use crate::runner::{self, Perform, Reports};
+use machine::{ContainerMachine, Effect, IoEvent, NotCreated, Observed};
 
 /// Between two attempts to reach an engine that is away.
 const ENGINE_RETRY: Duration = Duration::from_millis(500);
 
 /// The whole life of a container executor.
 pub fn main(_: &[String]) -> ExitCode {
-    rim::run(|environment, reports| {
+    runner::run(|environment, reports| {
         let machine = ContainerMachine::new(environment.shutdown_grace_period);
-        (machine, EngineHands { engine: None, former_end: Arc::default(), reports })
+        (machine, EnginePerformer { engine: None, former_end: Arc::default(), reports })
     })
 }
 
-struct EngineHands {
+struct EnginePerformer {
     /// Known from the task.
     engine: Option<Engine>,
     former_end: FormerEnd,
-    reports: Reports<Happening>,
+    reports: Reports<IoEvent>,
 }
 
 /// When a container that is adopted terminated last: as long as that is its last end, it was not started since.
 type FormerEnd = Arc<OnceLock<String>>;
 
-impl Hands<ContainerMachine> for EngineHands {
+impl Perform<ContainerMachine> for EnginePerformer {
     async fn perform(&mut self, effect: Effect) -> ControlFlow<ExitCode> {
         match effect {
             Effect::Update(status) => self.reports.update(status).await,
@@ -45,7 +45,7 @@ impl Hands<ContainerMachine> for EngineHands {
                 let engine = self.engine.insert(Engine::at(&task.socket)).clone();
                 let former_end = self.former_end.clone();
                 self.reports
-                    .later(async move { Happening::Created(create(&engine, &task, &former_end).await) });
+                    .later(async move { IoEvent::Created(create(&engine, &task, &former_end).await) });
             }
             Effect::Exit(code) => return ControlFlow::Break(ExitCode::from(code)),
             Effect::Follow(id) => self.with_engine(|engine, reports| {
@@ -54,22 +54,22 @@ impl Hands<ContainerMachine> for EngineHands {
             }),
             Effect::Inspect(id) => self.with_engine(|engine, reports| {
                 let former_end = self.former_end.clone();
-                reports.later(async move { Happening::Inspected(inspect(&engine, &id, &former_end).await) });
+                reports.later(async move { IoEvent::Inspected(inspect(&engine, &id, &former_end).await) });
             }),
             Effect::Start(id) => self.with_engine(|engine, reports| {
                 reports.later(async move {
-                    Happening::Started(engine.start(&id).await.map_err(|fault| fault.to_string()))
+                    IoEvent::Started(engine.start(&id).await.map_err(|fault| fault.to_string()))
                 });
             }),
             Effect::Stop(id, grace) => self.with_engine(|engine, _| {
-                tokio::spawn(stop(engine, id, grace)); // Its end says what came of it.
+                tokio::spawn(stop(engine, id, grace)); // Its termination reports the outcome.
             }),
             Effect::Remove(id) => self.with_engine(|engine, reports| {
                 reports.later(async move {
                     if let Err(fault) = engine.remove(&id).await {
                         warn!(%fault, "container not removed");
                     }
-                    Happening::Observed(Observed::Missing)
+                    IoEvent::Observed(Observed::Missing)
                 });
             }),
         }
@@ -77,8 +77,8 @@ impl Hands<ContainerMachine> for EngineHands {
     }
 }
 
-impl EngineHands {
-    fn with_engine(&self, operate: impl FnOnce(Engine, Reports<Happening>)) {
+impl EnginePerformer {
+    fn with_engine(&self, operate: impl FnOnce(Engine, Reports<IoEvent>)) {
         match &self.engine {
             Some(engine) => operate(engine.clone(), self.reports.clone()),
             None => warn!("no engine reachable before the task's start"), // The machine asks for nothing before it has a task.
@@ -153,7 +153,7 @@ async fn report(engine: &Engine, id: &str) -> Result<ContainerReport, EngineFaul
 }
 
 /// Reports what happens to the container until it is removed. An engine that is away may come back, with the container.
-async fn follow(engine: Engine, id: String, former_end: FormerEnd, reports: Reports<Happening>) {
+async fn follow(engine: Engine, id: String, former_end: FormerEnd, reports: Reports<IoEvent>) {
     while let Err(fault) = follow_once(&engine, &id, &former_end, &reports).await {
         warn!(%fault, "engine lost");
         tokio::time::sleep(ENGINE_RETRY).await;
@@ -164,12 +164,12 @@ async fn follow_once(
     engine: &Engine,
     id: &str,
     former_end: &FormerEnd,
-    reports: &Reports<Happening>,
+    reports: &Reports<IoEvent>,
 ) -> Result<(), EngineFault> {
     // Subscribed before the container is looked at: nothing in between is missed.
     let mut events = engine.events(id).await?;
     let send = async |observed: Observed| {
-        let _ = reports.happenings.send(Happening::Observed(observed)).await; // An error means that the executor has ended.
+        let _ = reports.io_events.send(IoEvent::Observed(observed)).await; // An error means that the executor has ended.
     };
     let found = observed(engine.inspect(id).await?, former_end);
     let is_gone = found == Observed::Missing;
@@ -196,7 +196,7 @@ async fn follow_once(
     Err(EngineFault::Broken { doing: "follow the container", why })
 }
 
-/// The state of the container; an engine that is away is asked again.
+/// The state of the container; retried while the engine is unreachable.
 async fn inspect(engine: &Engine, id: &str, former_end: &FormerEnd) -> Observed {
     loop {
         match engine.inspect(id).await {
@@ -226,7 +226,7 @@ fn finished_at(found: &Inspected) -> String {
     found.raw["State"]["FinishedAt"].as_str().unwrap_or_default().to_owned()
 }
 
-/// An engine that is away is asked again: the container may run there.
+/// Retried while the engine is unreachable: the container may run there.
 async fn stop(engine: Engine, id: String, grace: Duration) {
     while let Err(fault) = engine.stop(&id, grace).await {
         warn!(%fault, "container not stopped");

@@ -15,20 +15,20 @@ use tepui_client::v1::ContainerID;
 use tracing::warn;
 
 use crate::checks::{CheckKind, Probe, Target, probe};
-use crate::rim::{self, Hands, Reports};
-use machine::{DefaultMachine, Effect, Happening, Id};
+use crate::runner::{self, Perform, Reports};
+use machine::{DefaultMachine, Effect, Id, IoEvent};
 
 /// Runs a default executor until it exits. Arguments are ignored.
 pub fn main(_args: &[String]) -> ExitCode {
-    rim::run(|environment, reports| {
+    runner::run(|environment, reports| {
         let client = Client::at(environment.agent.clone()).with_credential(environment.credential.clone());
-        let hands = DefaultHands {
+        let performer = DefaultPerformer {
             client,
             sandbox: environment.sandbox.clone(),
             container_ip: container_ip(environment),
             reports,
         };
-        (DefaultMachine::new(environment.shutdown_grace_period), hands)
+        (DefaultMachine::new(environment.shutdown_grace_period), performer)
     })
 }
 
@@ -38,14 +38,14 @@ fn container_ip(environment: &Environment) -> String {
     own.unwrap_or_else(|| environment.agent.host.clone())
 }
 
-struct DefaultHands {
+struct DefaultPerformer {
     client: Client,
     sandbox: PathBuf,
     container_ip: String,
-    reports: Reports<Happening>,
+    reports: Reports<IoEvent>,
 }
 
-impl DefaultHands {
+impl DefaultPerformer {
     /// `tasks/<id>` in the executor's sandbox leads to the sandbox of the task.
     fn link(&self, id: &Id, container: &ContainerID) {
         let mut components = Path::new(id).components();
@@ -77,12 +77,12 @@ impl DefaultHands {
                 }
                 Target::Http { .. } | Target::Tcp { .. } => probe::make(&attempt).await,
             };
-            Happening::Probed(id, which, outcome)
+            IoEvent::Probed(id, which, outcome)
         });
     }
 }
 
-impl Hands<DefaultMachine> for DefaultHands {
+impl Perform<DefaultMachine> for DefaultPerformer {
     async fn perform(&mut self, effect: Effect) -> ControlFlow<ExitCode> {
         let client = self.client.clone();
         match effect {
@@ -91,12 +91,12 @@ impl Hands<DefaultMachine> for DefaultHands {
                 let call = calls::launch(&task, &container, &self.container_ip);
                 let id = task.task_id.value.clone();
                 self.reports
-                    .later(async move { Happening::Launched(id, nested::launch(&client, &call).await) });
+                    .later(async move { IoEvent::Launched(id, nested::launch(&client, &call).await) });
             }
             Effect::Link(id, container) => self.link(&id, &container),
             Effect::Wait(id, container) => {
                 self.reports
-                    .later(async move { Happening::Waited(id, nested::wait(&client, &container).await) });
+                    .later(async move { IoEvent::Waited(id, nested::wait(&client, &container).await) });
             }
             Effect::Kill(container, signal) => self.kill(&container, signal),
             Effect::Probe(id, container, which, attempt) => self.probe(id, container, which, attempt),

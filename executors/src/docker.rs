@@ -17,9 +17,9 @@ use tepui_client::v1::{CommandInfo, NetworkInfo, TaskInfo, environment, network_
 use tepui_docker::{EndWatch, Engine, EngineFault, Exec, Inspected, Output, Running, Setup};
 
 use crate::checks::{Outcome, Probe, Target};
-use crate::command::machine::{CommandMachine, Effect, Happening, Started};
+use crate::command::machine::{CommandMachine, Effect, IoEvent, Started};
 use crate::process;
-use crate::rim::{self, Hands, Reports};
+use crate::runner::{self, Perform, Reports};
 
 /// Runs a docker executor until it exits.
 pub fn main(_: &[String]) -> ExitCode {
@@ -30,12 +30,12 @@ pub fn main(_: &[String]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    rim::run(|environment, reports| {
+    runner::run(|environment, reports| {
         let grace = environment.shutdown_grace_period;
         let machine = CommandMachine::new("docker", grace, Some(grace.max(setup.stop_timeout)));
         let container =
             Container { engine: Engine::at(&setup.socket), setup: Arc::new(setup), found: Arc::default() };
-        (machine, DockerHands { container, reports })
+        (machine, DockerPerformer { container, reports })
     })
 }
 
@@ -48,12 +48,12 @@ struct Container {
     found: Arc<OnceLock<Inspected>>,
 }
 
-struct DockerHands {
+struct DockerPerformer {
     container: Container,
-    reports: Reports<Happening>,
+    reports: Reports<IoEvent>,
 }
 
-impl Hands<CommandMachine> for DockerHands {
+impl Perform<CommandMachine> for DockerPerformer {
     async fn perform(&mut self, effect: Effect) -> ControlFlow<ExitCode> {
         let container = self.container.clone();
         match effect {
@@ -66,7 +66,7 @@ impl Hands<CommandMachine> for DockerHands {
                 tokio::spawn(container.signal(signal)); // Its exit, or the later SIGKILL, shows the outcome.
             }
             Effect::Probe(which, attempt) => {
-                self.reports.later(async move { Happening::Probed(which, container.probe(&attempt).await) });
+                self.reports.later(async move { IoEvent::Probed(which, container.probe(&attempt).await) });
             }
             Effect::Exit(code) => return ControlFlow::Break(ExitCode::from(code)),
         }
@@ -75,18 +75,18 @@ impl Hands<CommandMachine> for DockerHands {
 }
 
 impl Container {
-    async fn run(self, task: TaskInfo, reports: Reports<Happening>) {
+    async fn run(self, task: TaskInfo, reports: Reports<IoEvent>) {
         let mut document = document(&self.setup.document, &task);
         let mut watch = EndWatch::begin(&self.engine, &self.setup, &mut document).await;
         // A send error means that the executor has exited.
         let running = match self.start(&task, &document).await {
             Ok((running, started)) => {
-                let _ = reports.happenings.send(Happening::Spawned(Ok(started))).await;
+                let _ = reports.io_events.send(IoEvent::Spawned(Ok(started))).await;
                 running
             }
             Err(fault) => {
                 let error = format!("Failed to start the container: {fault}");
-                let _ = reports.happenings.send(Happening::Spawned(Err(error))).await;
+                let _ = reports.io_events.send(IoEvent::Spawned(Err(error))).await;
                 return;
             }
         };
@@ -94,7 +94,7 @@ impl Container {
             Ok(output) => output,
             Err(err) => {
                 let error = format!("Failed to pass on the container's output: {err}");
-                let _ = reports.happenings.send(Happening::Ended(Err(error))).await;
+                let _ = reports.io_events.send(IoEvent::Ended(Err(error))).await;
                 return;
             }
         };
@@ -111,7 +111,7 @@ impl Container {
             }
             Err(fault) => Err(format!("Failed to get exit status of container: {fault}")),
         };
-        let _ = reports.happenings.send(Happening::Ended(ended)).await;
+        let _ = reports.io_events.send(IoEvent::Ended(ended)).await;
     }
 
     async fn start(&self, task: &TaskInfo, document: &Value) -> Result<(Running, Started), EngineFault> {

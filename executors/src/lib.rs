@@ -2,7 +2,7 @@
 //! start themselves, `docker` runs one command in a Docker container, `default` runs task groups in nested containers of
 //! the agent.
 //!
-//! Each is a pure machine (events and happenings in, effects out) and an I/O part that performs the effects. They use the
+//! Each is a pure machine (events in, effects out) and an I/O part that performs the effects. They use the
 //! client library and the v1 API of the agent only. The machines are public for the simulator.
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ mod exit;
 mod kill;
 pub mod machine;
 mod process;
-mod rim;
+mod runner;
 mod status;
 #[cfg(test)]
 mod testing;

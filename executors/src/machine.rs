@@ -1,4 +1,4 @@
-//! The trait of executor machines: pure, with events of the agent and happenings of the I/O part as input.
+//! The trait of executor machines: pure, with events of the agent and of the I/O part as input.
 
 use std::time::Duration;
 
@@ -29,14 +29,14 @@ impl Moment<'_> {
 
 /// An executor's decisions. Effects are carried out in order.
 pub trait Machine {
-    /// What the hands report.
-    type Happening;
-    /// What the hands do.
+    /// Events of the I/O part.
+    type IoEvent;
+    /// Performed by the I/O part.
     type Effect;
 
     fn on_event(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Self::Effect>);
 
-    fn happened(&mut self, moment: &mut Moment<'_>, happening: Self::Happening, out: &mut Vec<Self::Effect>);
+    fn on_io_event(&mut self, moment: &mut Moment<'_>, io_event: Self::IoEvent, out: &mut Vec<Self::Effect>);
 
     /// The agent is permanently gone: updates can no longer be sent.
     fn abandoned(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Self::Effect>);

@@ -1,7 +1,7 @@
-//! Dependencies point one way. This file is the list of what may see what.
+//! Dependencies point one way. This file is the list of permitted ones.
 //!
-//! `api` <- `core` <- `client` <- `executors`, `frameworks`, `ui`; `container` sees only core/types and
-//! core/resources; only shell/agent uses `container`; nobody depends on `test`. Dev-dependencies are checked too,
+//! `api` <- `core` <- `client` <- `executors`, `frameworks`, `ui`; `container` uses only core/types and
+//! core/resources; only shell/agent uses `container`; no crate depends on `test`. Dev-dependencies are checked too,
 //! but may also name test/facilities and the test kit of outside crates.
 
 use std::path::Path;

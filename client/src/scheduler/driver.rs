@@ -80,7 +80,7 @@ impl Driver {
         while let Some(retry_at) = self.session.deadline() {
             tokio::select! {
                 () = tokio::time::sleep_until((self.started + retry_at).into()) => return Ok(true),
-                Some(call) = self.accepted.recv() => self.session.remember(&call),
+                Some(call) = self.accepted.recv() => self.session.apply_accepted(&call),
                 () = self.events.closed() => return Err(Abandoned),
             }
         }
@@ -165,7 +165,7 @@ impl Driver {
                         break;
                     }
                 }
-                Some(call) = self.accepted.recv() => self.session.remember(&call),
+                Some(call) = self.accepted.recv() => self.session.apply_accepted(&call),
                 () = self.events.closed() => return Err(Abandoned),
             }
         }
@@ -190,7 +190,7 @@ impl Driver {
                     room.map_err(|_| Abandoned)?.send(event);
                     return Ok(());
                 }
-                Some(call) = self.accepted.recv() => self.session.remember(&call),
+                Some(call) = self.accepted.recv() => self.session.apply_accepted(&call),
             }
         }
     }

@@ -217,14 +217,14 @@ impl Session {
         }
     }
 
-    /// Whether [`remember`](Self::remember) does anything with an accepted call.
+    /// Whether [`apply_accepted`](Self::apply_accepted) does anything with an accepted call.
     pub fn is_remembered(call: &Call) -> bool {
         use call::Type::{REVIVE, SUPPRESS, TEARDOWN, UPDATE_FRAMEWORK};
         matches!(call.r#type, Some(SUPPRESS | REVIVE | UPDATE_FRAMEWORK | TEARDOWN))
     }
 
     /// Applies an accepted call to later subscriptions, which replace the master's description of the framework.
-    pub fn remember(&mut self, sent: &Call) {
+    pub fn apply_accepted(&mut self, sent: &Call) {
         match sent.r#type {
             Some(call::Type::SUPPRESS) => {
                 let roles = &sent.suppress.roles;

@@ -201,13 +201,13 @@ impl Container {
             Err(fault) => Err(fault),
         };
         if started.is_err() {
-            self.end_unheard().await;
+            self.destroy_claimed().await;
         }
         started.map_err(failed)
     }
 
     /// A supervisor that claimed the container but could not report it must stop, and its cgroups must be removed.
-    async fn end_unheard(&self) {
+    async fn destroy_claimed(&self) {
         if let Ok(Claim::Supervisor(process)) = self.runtime().claimed() {
             tree::destroy(process, self.sandbox.clone()).await;
         }

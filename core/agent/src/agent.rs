@@ -1,4 +1,4 @@
-//! Everything the agent owns: the published state and private tables; sending.
+//! Everything the agent owns: the published state and private bookkeeping; sending.
 //!
 //! Absent: decisions (handlers) and the dispatch of inputs (`machine`).
 
@@ -14,7 +14,7 @@ use tepui_proto::tepui::agent::v1 as link_api;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, ExecutorId, FrameworkId, Status, TaskId};
 
 use crate::state::State;
-use crate::state::tables::{
+use crate::state::bookkeeping::{
     EarlySubscription, Evicting, Link, Oversubscription, Recovery, Releasing, Requests, Slack, Streams,
     Timer, Touched, UnusedPaths, Uuid, WaitingUpdates,
 };

@@ -27,7 +27,7 @@ pub use interface::effect::Effect;
 pub use interface::input::{Caller, Input, Peer, Principal, Sender};
 pub use interface::record::Record;
 pub use rules::authorization::{authorize_operator, container_of, executor_claims, needs_known_user};
-pub use state::tables::{
+pub use state::bookkeeping::{
     Estimator, Eviction, HistoryEntry, LinkId, Load, MachineMemory, MemoryUse, QosController, SandboxUse,
     Used,
 };

@@ -9,7 +9,7 @@ use crate::entities::reconcile::reconcile;
 use crate::entities::{link, operations, oversubscription, status};
 use crate::handlers::{containers, executor, master, operator, recover, timeouts};
 use crate::rules::{disk_pressure, eviction, gc};
-use crate::state::tables::Timer;
+use crate::state::bookkeeping::Timer;
 use crate::{Effect, Input, Record};
 
 impl Fsm for Agent {

@@ -26,7 +26,7 @@ use crate::owners::Owners;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
 use crate::slack_books::SlackTerms;
 use crate::tally::{Booking, plain_quantities};
-use crate::tree::{Tree, Wishes};
+use crate::tree::{OfferTerms, Tree};
 use crate::{AgentSpec, FrameworkSpec, Options};
 
 #[derive(Clone, Debug)]
@@ -353,7 +353,7 @@ impl Allocator {
             let constraints = spec.constraints.roles.get(role).map(|groups| Constraints::new(groups));
             let min_allocatable = spec.min_allocatable.get(role).cloned();
             let traits = Traits::of(&spec.capabilities, role);
-            self.tree.set_wishes(client, traits, Wishes { constraints, min_allocatable });
+            self.tree.set_offer_terms(client, traits, OfferTerms { constraints, min_allocatable });
             self.tree.clients[client].subscribed = true;
             self.refresh(client);
         }

@@ -132,7 +132,7 @@ impl Allocator {
     fn audit_clients(&self) -> Result<(), String> {
         let held = self.count_held(&self.tree, |one| !is_slack(one))?;
         for (slot, client) in self.tree.clients.iter() {
-            if let Some(constraints) = &client.wishes.constraints {
+            if let Some(constraints) = &client.terms.constraints {
                 for (agent, entry) in self.agents.iter() {
                     if constraints.known(agent).is_some_and(|known| known != constraints.admit(&entry.spec)) {
                         return Err(format!("the cached constraint match of agent {} is stale", entry.id));

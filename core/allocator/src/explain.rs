@@ -30,12 +30,12 @@ pub struct FrameworkReport {
     /// Connected: an inactive framework is offered nothing.
     pub active: bool,
     /// By role.
-    pub roles: Vec<Standing>,
+    pub roles: Vec<ClientReport>,
 }
 
 /// A framework in one of its roles.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct ClientReport {
     pub framework: FrameworkId,
     pub role: Role,
     /// Connected: an inactive framework is offered nothing.
@@ -110,7 +110,7 @@ pub struct RoleReport {
     pub surplus: Quantities,
     pub borrowing: Borrowing,
     /// Those in this very role.
-    pub frameworks: Vec<Standing>,
+    pub frameworks: Vec<ClientReport>,
 }
 
 /// What stands between an agent and a framework in a role.
@@ -216,11 +216,11 @@ impl Allocator {
         let orders = self.orders();
         let mut roles = Vec::new();
         for client in self.subscribed_clients(slot) {
-            let mut standing = self.standing(client, &orders);
-            let tallies = inquiry.roles.remove(&standing.role).unwrap_or_default();
-            (standing.findings, standing.slack) = tallies.findings();
-            standing.borrowing.borrowed = self.borrowed(client);
-            roles.push(standing);
+            let mut client_report = self.client_report(client, &orders);
+            let tallies = inquiry.roles.remove(&client_report.role).unwrap_or_default();
+            (client_report.findings, client_report.slack) = tallies.findings();
+            client_report.borrowing.borrowed = self.borrowed(client);
+            roles.push(client_report);
         }
         roles.sort_by(|a, b| a.role.cmp(&b.role));
         Some(FrameworkReport { framework: inquiry.framework, active: self.frameworks[slot].active, roles })
@@ -239,7 +239,7 @@ impl Allocator {
         let slot = self.tree.node(role)?;
         let orders = self.orders();
         let own = self.tree.clients.iter().filter(|(_, client)| client.node == slot && client.subscribed);
-        let frameworks = own.map(|(client, _)| self.standing(client, &orders)).collect();
+        let frameworks = own.map(|(client, _)| self.client_report(client, &orders)).collect();
         let node = &self.tree.nodes[slot];
         Some(RoleReport {
             role: role.clone(),
@@ -279,7 +279,7 @@ impl Allocator {
         }
     }
 
-    fn standing(&self, client: ClientSlot, orders: &Orders) -> Standing {
+    fn client_report(&self, client: ClientSlot, orders: &Orders) -> ClientReport {
         let entry = &self.tree.clients[client];
         let role = self.tree.role_of(client).clone();
         let tree = &self.borrowers.tree;
@@ -291,7 +291,7 @@ impl Allocator {
             place: borrower.and_then(|borrower| place(&orders.borrowers, borrower)),
         };
         let framework = &self.frameworks[entry.framework];
-        Standing {
+        ClientReport {
             framework: framework.id.clone(),
             active: framework.active,
             suppressed: framework.suppressed.contains(&role),

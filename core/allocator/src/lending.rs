@@ -118,7 +118,7 @@ impl Allocator {
         }
         let (filters, least) = (self.filters.on(slot), &self.options.min_allocatable);
         let loan = lending.loan(&self.tree, glance.node, filters, least);
-        let enough = match &self.tree.clients[client].wishes.min_allocatable {
+        let enough = match &self.tree.clients[client].terms.min_allocatable {
             None => loan.enough,
             Some(own) => own.allows(&loan.quantities),
         };

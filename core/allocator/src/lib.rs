@@ -1,4 +1,4 @@
-//! The allocator: who is offered what, and the books about it.
+//! The allocator: offers, and the accounting of resources.
 //!
 //! A value inside the master, fed by it alone. It owns the ledger, the only accounting in the system (for each agent
 //! `total = free + offered + used`), and the tree of roles by whose weighted shares and quotas it decides who comes next
@@ -12,13 +12,13 @@
 //! | `tree`, `booking`, `tally`, `ranking`, `lottery`, `share`, `order`, `walk` | roles and frameworks, their holdings and order |
 //! | `quota`, `claims`, `recovery` | what roles must and may have; the pause before that is known |
 //! | `slack`, `slack_books`, `borrowers`, `loans`, `lending` | reserved but idle resources and their loans; off by default |
-//! | `allocate`, `cycle`, `look`, `offer`, `grant` | which agents are looked at; who could have what of one; what is offered |
-//! | `share_sorter` | the order alone, to be measured |
-//! | `explain` | why somebody was offered what it was, on request |
+//! | `allocate`, `cycle`, `look`, `offer`, `grant` | the order of agents; possible offers of one to each kind of client; offers |
+//! | `share_sorter` | the order alone, for a benchmark |
+//! | `explain` | why a framework or role was offered resources or not, on request |
 //! | `slab`, `ids`, `bits`, `marks`, `owners` | dense storage, and what the inner loop needs |
-//! | `filters`, `constraints`, `min_allocatable`, `inverse` | what frameworks do not want, and being asked to leave |
+//! | `filters`, `constraints`, `min_allocatable`, `inverse` | restrictions of offers by frameworks, and inverse offers |
 //!
-//! Never here: a clock, protobuf, connections, offer ids. Ties are drawn from a seed.
+//! Absent: a clock, protobuf, connections, offer ids. Ties are drawn from a seed.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -76,7 +76,7 @@ pub use constraints::{
     AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector, admits,
 };
 pub use explain::{
-    Borrowing, Capability, Finding, FrameworkReport, Inquiry, Place, Reason, RoleReport, Standing,
+    Borrowing, Capability, ClientReport, Finding, FrameworkReport, Inquiry, Place, Reason, RoleReport,
 };
 pub use framework_spec::{FrameworkCapabilities, FrameworkSpec};
 pub use grant::{Allocation, Grant, InverseGrant};

@@ -42,7 +42,7 @@ impl Allocator {
     }
 
     /// Offered -> free, and not offered to that framework in that role again before `refused_until`.
-    pub fn give_back(
+    pub fn decline(
         &mut self,
         agent: &AgentId,
         framework: &FrameworkId,

@@ -266,14 +266,14 @@ impl Allocator {
         if known.refused_by.contains(client) || !(known.enough || glance.own_least) {
             return None;
         }
-        let least = self.tree.clients[client].wishes.min_allocatable.as_ref();
+        let least = self.tree.clients[client].terms.min_allocatable.as_ref();
         let enough = least.is_none_or(|least| least.allows(&known.quantities));
         (enough && self.is_wanted(slot, client)).then_some(kind)
     }
 
     /// Whether the client accepts the agent.
     pub(crate) fn is_wanted(&mut self, slot: AgentSlot, client: ClientSlot) -> bool {
-        let Some(constraints) = &mut self.tree.clients[client].wishes.constraints else { return true };
+        let Some(constraints) = &mut self.tree.clients[client].terms.constraints else { return true };
         constraints.known(slot).unwrap_or_else(|| constraints.judge(slot, &self.agents[slot].spec))
     }
 
@@ -321,8 +321,8 @@ impl Allocator {
         self.cycle.short |= allowance.short_of_headroom;
         // The most that can be left. Only if that is enough, it is worth finding out what it is.
         let most = kind.quantities.clone() - &kind.plain + &allowance.amount;
-        let wishes = &self.tree.clients[client].wishes;
-        let least = wishes.min_allocatable.as_ref().unwrap_or(&self.options.min_allocatable);
+        let terms = &self.tree.clients[client].terms;
+        let least = terms.min_allocatable.as_ref().unwrap_or(&self.options.min_allocatable);
         if judged == Judged::Alone && !least.allows(&most) {
             return Verdict::Nothing;
         }

@@ -79,7 +79,7 @@ mod tests {
             let grants = allocator.allocate(Mono(seconds * 1_000_000_000), &mut unlimited).grants;
             assert!(!grants.is_empty());
             for grant in grants {
-                allocator.give_back(&grant.agent, &grant.framework, &grant.resources, None);
+                allocator.decline(&grant.agent, &grant.framework, &grant.resources, None);
             }
             (allocator.tree.roles_version, allocator.agents[AgentSlot::new(0)].owners.names_read())
         });

@@ -111,7 +111,7 @@ pub(crate) struct Client {
     pub(crate) subscribed: bool,
     /// May be offered something: in the order.
     pub(crate) active: bool,
-    pub(crate) wishes: Wishes,
+    pub(crate) terms: OfferTerms,
     pub(crate) last_offered: Option<Mono>,
     pub(crate) key: Key,
     pub(crate) touched: bool,
@@ -119,7 +119,7 @@ pub(crate) struct Client {
 
 /// What a framework in a role can and will take.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct OfferTerms {
     pub(crate) constraints: Option<Constraints>,
     pub(crate) min_allocatable: Option<MinAllocatable>,
 }
@@ -289,16 +289,16 @@ impl Tree {
         self.glances[client.index()]
     }
 
-    pub(crate) fn set_wishes(&mut self, client: ClientSlot, traits: Traits, wishes: Wishes) {
+    pub(crate) fn set_offer_terms(&mut self, client: ClientSlot, traits: Traits, terms: OfferTerms) {
         let active = self.clients[client].active;
         if active {
             self.count_borrower(client, false);
         }
         let glance = &mut self.glances[client.index()];
         glance.traits = traits;
-        glance.own_least = wishes.min_allocatable.is_some();
-        self.constrained.set(client, wishes.constraints.is_some());
-        self.clients[client].wishes = wishes;
+        glance.own_least = terms.min_allocatable.is_some();
+        self.constrained.set(client, terms.constraints.is_some());
+        self.clients[client].terms = terms;
         self.version += 1;
         if active {
             self.count_borrower(client, true);
@@ -313,7 +313,7 @@ impl Tree {
     /// The agent in this slot is another, or has changed so that constraints must be evaluated again.
     pub(crate) fn forget_judged(&mut self, agent: AgentSlot) {
         for client in self.constrained.iter() {
-            if let Some(constraints) = &mut self.clients[client].wishes.constraints {
+            if let Some(constraints) = &mut self.clients[client].terms.constraints {
                 constraints.forget(agent);
             }
         }
@@ -464,7 +464,7 @@ impl Client {
             held: Tally::default(),
             subscribed: false,
             active: false,
-            wishes: Wishes::default(),
+            terms: OfferTerms::default(),
             last_offered: None,
             key: Key::drawn(rng),
             touched: false,

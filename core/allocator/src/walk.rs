@@ -54,14 +54,14 @@ impl Walk {
 
     pub(crate) fn next(&mut self, tree: &Tree) -> Option<ClientSlot> {
         if self.next == self.met.len() {
-            let client = self.go_on(tree)?;
+            let client = self.advance(tree)?;
             self.met.push(client);
         }
         self.next += 1;
         Some(self.met[self.next - 1])
     }
 
-    fn go_on(&mut self, tree: &Tree) -> Option<ClientSlot> {
+    fn advance(&mut self, tree: &Tree) -> Option<ClientSlot> {
         loop {
             if let Some((node, index)) = &mut self.own {
                 let client = tree.nodes[*node].clients.get(*index);

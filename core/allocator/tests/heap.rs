@@ -44,9 +44,9 @@ impl World {
         (decided, heap.count_total)
     }
 
-    fn give_back(&mut self, offers: Allocation, refused_until: Option<Mono>) {
+    fn decline(&mut self, offers: Allocation, refused_until: Option<Mono>) {
         for offer in offers.grants {
-            self.allocator.give_back(&offer.agent, &offer.framework, &offer.resources, refused_until);
+            self.allocator.decline(&offer.agent, &offer.framework, &offer.resources, refused_until);
         }
     }
 
@@ -82,11 +82,11 @@ fn idle_batch_allocates_no_heap() {
 fn batch_with_filtered_frameworks_allocates_no_heap() {
     for frameworks in [10, 500] {
         let mut world = World::new(frameworks);
-        // Everybody is offered every agent, and refuses it.
+        // Every client is offered every agent, and declines it.
         for _ in 0..frameworks {
             let (offers, _) = world.batch();
             assert_eq!(offers.grants.len(), AGENTS);
-            world.give_back(offers, Some(FOR_EVER));
+            world.decline(offers, Some(FOR_EVER));
         }
         world.batch_of_all();
         assert_eq!(world.batch_of_all(), (Allocation::default(), 0), "{frameworks} frameworks");
@@ -114,14 +114,14 @@ fn heap_use_of_an_offer_is_independent_of_framework_count() {
         let mut world = World::new(frameworks);
         for _ in 1..frameworks {
             let (offers, _) = world.batch();
-            world.give_back(offers, Some(FOR_EVER));
+            world.decline(offers, Some(FOR_EVER));
         }
         // Now each agent is left to one who does not refuse it.
         let mut last = 0;
         for _ in 0..3 {
             let (offers, taken) = world.batch();
             assert_eq!(offers.grants.len(), AGENTS);
-            world.give_back(offers, None);
+            world.decline(offers, None);
             last = taken;
         }
         last

@@ -51,7 +51,7 @@ impl Fsm for Master {
         drain::finish(self, now, out);
         slack::take_back_everywhere(self, now, out);
         offer::allocate(self, now, budget, out);
-        explanations::go_on(self, now, budget, out);
+        explanations::resume(self, now, budget, out);
         self.count_events(from, out);
         self.publish(out);
     }

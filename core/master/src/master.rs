@@ -21,10 +21,10 @@ use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Rejection, Task
 
 use crate::state::transition::Transition;
 use crate::state::{Agent, Framework, Liveness, Map, Offers, Operations, Recent, State, Tallies, Task};
-use crate::values::acknowledged_ends::Ends;
 use crate::values::counters::Counters;
 use crate::values::explain::Inquiries;
 use crate::values::isolations::Isolations;
+use crate::values::terminal_acknowledgements::TerminalAcknowledgements;
 use crate::values::timers::Timer;
 use crate::{Config, Effect};
 
@@ -59,7 +59,7 @@ pub struct Master {
     pub(crate) unreachable_tasks: BTreeMap<AgentId, BTreeSet<(FrameworkId, TaskId)>>,
     /// Tasks with a pending kill: sent again to an agent that re-registers.
     pub(crate) kills: BTreeMap<AgentId, BTreeMap<(FrameworkId, TaskId), Option<pb::KillPolicy>>>,
-    pub(crate) ends: Ends,
+    pub(crate) ends: TerminalAcknowledgements,
     pub(crate) isolations: Isolations,
     /// The agent registered under each pid.
     pub(crate) pids: BTreeMap<Arc<str>, AgentId>,

@@ -32,7 +32,7 @@ pub(crate) use liveness::Liveness;
 pub(crate) use offers::Offers;
 pub(crate) use operations::Operations;
 pub use recent::Recent;
-pub(crate) use tallies::Standing;
+pub(crate) use tallies::Presence;
 pub use tallies::{AgentTally, FrameworkTally, Tallies, TaskCounts};
 pub use visible::event_seen;
 
@@ -279,7 +279,7 @@ impl Agent {
     }
 
     /// The tasks of one framework.
-    pub fn tasks_of(&self, framework_id: &FrameworkId) -> impl Iterator<Item = &TaskId> + '_ {
+    pub fn framework_tasks(&self, framework_id: &FrameworkId) -> impl Iterator<Item = &TaskId> + '_ {
         let framework_id = framework_id.clone();
         let first = (framework_id.clone(), TaskId::new(""));
         self.tasks.range(first..).take_while(move |(owner, _)| *owner == framework_id).map(|(_, task)| task)

@@ -67,7 +67,7 @@ impl Rejection {
 
 impl<T> Answer<T> {
     /// Whether a call was refused because the disk has no room for it.
-    pub fn is_for_want_of_room(&self) -> bool {
+    pub fn is_insufficient_storage(&self) -> bool {
         matches!(self, Answer::Refused(refusal) if refusal.status == Status::InsufficientStorage)
     }
 

@@ -30,7 +30,7 @@ pub enum Effect {
 }
 
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum IoEvent {
     Spawned(Result<Started, String>),
     /// The exit of the command, or why it is unknown.
     Ended(Result<Ended, String>),
@@ -202,7 +202,7 @@ impl CommandMachine {
 }
 
 impl Machine for CommandMachine {
-    type Happening = Happening;
+    type IoEvent = IoEvent;
     type Effect = Effect;
 
     fn on_event(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
@@ -246,11 +246,11 @@ impl Machine for CommandMachine {
         }
     }
 
-    fn happened(&mut self, moment: &mut Moment<'_>, happening: Happening, out: &mut Vec<Effect>) {
-        match happening {
-            Happening::Spawned(outcome) => self.spawned(moment, outcome, out),
-            Happening::Ended(ended) => self.end(moment, ended, out),
-            Happening::Probed(which, outcome) => self.probed(moment, which, outcome, out),
+    fn on_io_event(&mut self, moment: &mut Moment<'_>, io_event: IoEvent, out: &mut Vec<Effect>) {
+        match io_event {
+            IoEvent::Spawned(outcome) => self.spawned(moment, outcome, out),
+            IoEvent::Ended(ended) => self.end(moment, ended, out),
+            IoEvent::Probed(which, outcome) => self.probed(moment, which, outcome, out),
         }
     }
 

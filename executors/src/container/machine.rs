@@ -19,7 +19,7 @@ use crate::status::Statuses;
 const RESTART_GRACE: Duration = Duration::from_millis(500);
 /// How long an executor waits for its task. An agent that restarts drops a task that it was about to deliver, and not its executor.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between a polite and a forced kill if nobody says otherwise, as with `docker stop`.
+/// Default grace period, as of `docker stop`.
 const KILL_GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub enum Effect {
 }
 
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum IoEvent {
     Created(Result<ContainerReport, NotCreated>),
     Started(Result<(), String>),
     Observed(Observed),
@@ -49,7 +49,7 @@ pub enum Happening {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotCreated {
-    /// The engine has no such image, and its registry does not give it to everybody.
+    /// The engine has no such image, and the registry requires credentials for it.
     NoImage {
         image: String,
         message: String,
@@ -57,7 +57,7 @@ pub enum NotCreated {
     Failed(String),
 }
 
-/// What the engine says of the container.
+/// The container's state in the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
     Created,
@@ -195,7 +195,7 @@ impl ContainerMachine {
             out.push(Effect::Follow(container.id.clone()));
             out.push(Effect::Stop(container.id.clone(), hold.kill_grace));
         } else if hold.is_killed {
-            // Nobody has learned of it: it goes as if it had never been.
+            // It was not reported: it is removed without an update.
             out.push(Effect::Remove(container.id.clone()));
         } else {
             hold.container = Some(container.clone());
@@ -356,7 +356,7 @@ fn grace(policy: Option<&KillPolicy>) -> Option<Duration> {
 }
 
 impl Machine for ContainerMachine {
-    type Happening = Happening;
+    type IoEvent = IoEvent;
     type Effect = Effect;
 
     fn on_event(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
@@ -395,13 +395,13 @@ impl Machine for ContainerMachine {
         }
     }
 
-    fn happened(&mut self, moment: &mut Moment<'_>, happening: Happening, out: &mut Vec<Effect>) {
-        match happening {
-            Happening::Created(outcome) => self.created(moment, outcome, out),
-            Happening::Observed(observed) => self.observed(moment, observed, out),
-            Happening::Inspected(observed) => self.inspected(moment, observed, out),
-            Happening::Started(Ok(())) => (),
-            Happening::Started(Err(message)) => {
+    fn on_io_event(&mut self, moment: &mut Moment<'_>, io_event: IoEvent, out: &mut Vec<Effect>) {
+        match io_event {
+            IoEvent::Created(outcome) => self.created(moment, outcome, out),
+            IoEvent::Observed(observed) => self.observed(moment, observed, out),
+            IoEvent::Inspected(observed) => self.inspected(moment, observed, out),
+            IoEvent::Started(Ok(())) => (),
+            IoEvent::Started(Err(message)) => {
                 self.end(moment, TaskState::TASK_FAILED, None, message, out);
             }
         }

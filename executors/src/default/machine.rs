@@ -1,6 +1,6 @@
 //! The default executor's decisions: groups of tasks, each task in a nested container of the agent.
 //!
-//! Fed by `default`'s hands. Never here: processes, sockets, clocks.
+//! Fed by `default`. Absent: processes, sockets, clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
@@ -41,7 +41,7 @@ pub enum Effect {
 }
 
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum IoEvent {
     Launched(Id, Result<(), String>),
     Waited(Id, Waited),
     Probed(Id, CheckKind, Outcome),
@@ -309,7 +309,7 @@ impl TaskEnd {
 }
 
 impl Machine for DefaultMachine {
-    type Happening = Happening;
+    type IoEvent = IoEvent;
     type Effect = Effect;
 
     fn on_event(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
@@ -337,11 +337,11 @@ impl Machine for DefaultMachine {
         }
     }
 
-    fn happened(&mut self, moment: &mut Moment<'_>, happening: Happening, out: &mut Vec<Effect>) {
-        match happening {
-            Happening::Launched(id, outcome) => self.launched(moment, id, outcome, out),
-            Happening::Waited(id, waited) => self.ended(moment, id, TaskEnd::of(waited), out),
-            Happening::Probed(id, which, outcome) => self.probed(moment, id, which, outcome, out),
+    fn on_io_event(&mut self, moment: &mut Moment<'_>, io_event: IoEvent, out: &mut Vec<Effect>) {
+        match io_event {
+            IoEvent::Launched(id, outcome) => self.launched(moment, id, outcome, out),
+            IoEvent::Waited(id, waited) => self.ended(moment, id, TaskEnd::of(waited), out),
+            IoEvent::Probed(id, which, outcome) => self.probed(moment, id, which, outcome, out),
         }
     }
 

@@ -126,7 +126,7 @@ fn has_free_ports(spec: &ContainerSpec, node: &Node<'_>) -> bool {
 /// A label that is no number limits nothing.
 fn has_free_slot(node: &Node<'_>) -> bool {
     match node.label(SLOTS_LABEL).parse::<i64>() {
-        Ok(slots) => (node.crowd as i64) < slots,
+        Ok(slots) => (node.occupancy as i64) < slots,
         Err(_) => true,
     }
 }

@@ -7,10 +7,10 @@
 
 mod adopt;
 mod create;
-mod crowd;
 mod effect;
 mod engine;
 mod input;
+mod occupancy;
 mod offers;
 mod queue;
 mod record;
@@ -31,7 +31,7 @@ pub use input::{EngineEvent, Input, Offer, RequestId, Update};
 pub use record::{AgentRecord, Container, Phase, Record, RecoverError};
 pub use view::View;
 
-use crowd::Crowd;
+use occupancy::Occupancy;
 
 use crate::agent::Agent;
 use crate::schedule::{ScheduleError, Scheduler};
@@ -66,7 +66,7 @@ pub struct Manager {
     framework_id: Option<String>,
     connected: bool,
     agents: view::Map<AgentId, Arc<Agent>>,
-    crowds: BTreeMap<AgentId, Crowd>,
+    occupancies: BTreeMap<AgentId, Occupancy>,
     /// The agent of each offer held.
     holders: BTreeMap<OfferId, AgentId>,
     containers: view::Map<TaskId, Arc<Container>>,
@@ -113,7 +113,7 @@ enum Timer {
 struct Pending {
     /// The client that waits; none after it left, and for a container that is placed again.
     request: Option<RequestId>,
-    /// The client left before the container was there: nobody wants it.
+    /// The client left before the container existed: it is removed.
     abandoned: bool,
     name: Option<String>,
     spec: Arc<ContainerSpec>,
@@ -148,7 +148,7 @@ impl Manager {
             framework_id: None,
             connected: false,
             agents: view::Map::new_sync(),
-            crowds: BTreeMap::new(),
+            occupancies: BTreeMap::new(),
             holders: BTreeMap::new(),
             containers: view::Map::new_sync(),
             by_name: view::Map::new_sync(),
@@ -225,8 +225,8 @@ impl Manager {
         if !container.occupant.id.is_empty() {
             self.by_id.insert_mut(container.occupant.id.clone(), task.clone());
         }
-        let crowd = self.crowds.entry(AgentId::new(&*container.agent)).or_default();
-        crowd.put(task.clone(), container.clone());
+        let occupancy = self.occupancies.entry(AgentId::new(&*container.agent)).or_default();
+        occupancy.put(task.clone(), container.clone());
         self.containers.insert_mut(task, container);
     }
 
@@ -262,8 +262,8 @@ impl Manager {
         self.unseen.remove(task);
         self.recovered.remove(task);
         let agent = AgentId::new(&*container.agent);
-        if let Some(crowd) = self.crowds.get_mut(&agent) {
-            crowd.remove(task);
+        if let Some(occupancy) = self.occupancies.get_mut(&agent) {
+            occupancy.remove(task);
         }
         self.changed = true;
         Some(container)

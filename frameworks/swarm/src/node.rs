@@ -26,7 +26,7 @@ pub struct Node<'a> {
     /// From 0, which no container is placed on, to `HEALTH_MAX`.
     pub health: i64,
     /// How many containers are on it.
-    pub crowd: usize,
+    pub occupancy: usize,
     /// Empty if the request does not depend on them.
     pub occupants: Vec<&'a Occupant>,
     /// Of the containers that the request depends on, those that have this name on some node.

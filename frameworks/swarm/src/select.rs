@@ -29,7 +29,7 @@ pub struct Candidate<'a> {
     pub id: &'a AgentId,
     pub agent: &'a Agent,
     /// How many containers are on its engine.
-    pub crowd: usize,
+    pub occupancy: usize,
     /// Empty if the spec does not depend on them.
     pub occupants: Vec<&'a Occupant>,
     /// Of the containers that the spec depends on, those that have this name on some engine.
@@ -137,7 +137,7 @@ impl<'a> Candidate<'a> {
             labels: &engine.labels,
             res_type,
             health: if self.agent.is_healthy() { HEALTH_MAX } else { 0 },
-            crowd: self.crowd,
+            occupancy: self.occupancy,
             occupants: self.occupants.clone(),
             dependency_names: self.dependency_names.clone(),
             images: &engine.images,

@@ -44,8 +44,12 @@ impl Strategy {
             .filter_map(|node| Some((direction * weight(request, &node, health_factor)?, node)))
             .collect();
         weighed.sort_by(|(weight_a, a), (weight_b, b)| {
-            let crowd = |node: &Node<'_>| direction * node.crowd as i64;
-            weight_a.cmp(weight_b).then(crowd(a).cmp(&crowd(b))).then(a.name.cmp(b.name)).then(a.id.cmp(b.id))
+            let occupancy = |node: &Node<'_>| direction * node.occupancy as i64;
+            weight_a
+                .cmp(weight_b)
+                .then(occupancy(a).cmp(&occupancy(b)))
+                .then(a.name.cmp(b.name))
+                .then(a.id.cmp(b.id))
         });
         weighed.into_iter().map(|(_, node)| node).collect()
     }

@@ -1,4 +1,4 @@
-//! A v1 call from a request, refused in the order and with the words that v1 clients know.
+//! A v1 call from a request, with the checks, their order and the messages of v1.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -35,7 +35,7 @@ pub async fn read_call_within<M: Wire + Default + Send + 'static>(
             })
         }
     };
-    request.give_back();
+    request.release_memory();
     call
 }
 

@@ -97,7 +97,7 @@ pub enum MetricsForm {
     Snapshot,
     /// `/metrics`: the text that Prometheus reads.
     Text,
-    /// The same for those who ask for OpenMetrics.
+    /// The same in OpenMetrics.
     OpenMetrics,
 }
 
@@ -235,7 +235,7 @@ impl Metrics {
         w.object(|w| {
             self.each(|name, value| {
                 w.field(name, &value);
-                w.let_go();
+                w.flush_if_large();
             });
         });
     }

@@ -59,7 +59,7 @@ pub struct Request {
     pub peer: SocketAddr,
     /// Our end of the connection.
     pub local: SocketAddr,
-    /// Who sent it, once that was found out; none if nobody asked.
+    /// The authenticated principal; none in an open realm.
     pub principal: Option<Principal>,
     audit: AuditNote,
     pub(crate) disconnect: Disconnect,
@@ -134,12 +134,12 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// Who sent it, as the rules see them.
+    /// The sender, as the subject of authorization rules.
     pub fn subject(&self) -> Subject<'_> {
         subject(self.principal.as_ref())
     }
 
-    /// The name of who sent it.
+    /// The name of the principal.
     pub fn principal_name(&self) -> Option<String> {
         self.principal.as_ref().and_then(|principal| principal.name.clone())
     }
@@ -149,7 +149,7 @@ impl Request {
         self.note_as(self.principal.clone(), deed);
     }
 
-    /// The same for somebody who did not prove who they are.
+    /// The same for an unauthenticated sender.
     pub(crate) fn note_as(&self, principal: Option<Principal>, deed: Deed) {
         self.audit.set(deed, principal);
     }
@@ -172,7 +172,7 @@ impl Request {
         }
     }
 
-    /// The body as a form; 415 unless its Content-Type says that it is one.
+    /// The body as a form; 415 unless its Content-Type is that of a form.
     pub async fn read_form(&mut self) -> Result<Query, HttpError> {
         let content_type = self.header(CONTENT_TYPE.as_str()).unwrap_or_default();
         let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -236,7 +236,7 @@ impl Request {
     }
 
     /// The body is dealt with: its memory is free for others, however long the answer takes.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn release_memory(&mut self) {
         self.spent.clear();
     }
 

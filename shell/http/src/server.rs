@@ -51,9 +51,9 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// After a failure to accept, for instance because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// While there is no room for another connection: between two looks for idle ones, and how long those have been idle at
-/// least. Who just came may have a request on its way.
-const CROWD_PAUSE: Duration = Duration::from_millis(100);
+/// At the limit of connections: the interval of searches for idle ones, and the minimum idle time. A new connection
+/// may have a request on its way.
+const PRESSURE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Files that a program needs besides its connections.
 const OTHER_FILES: u64 = 256;
@@ -198,7 +198,7 @@ async fn accept<H: Handler>(listener: TcpListener, shared: Shared<H>, mut stop: 
         tokio::select! {
             _ = stop.changed() => break,
             place = next => if let Some((stream, peer)) = came.take() {
-                let signals = Signals { stop: stop.clone(), crowd: room.crowd.subscribe() };
+                let signals = Signals { stop: stop.clone(), pressure: room.pressure.subscribe() };
                 connections.spawn(connection(stream, peer, shared.clone(), signals, place));
             },
             Some(ended) = connections.join_next() => log_panic(ended),
@@ -229,12 +229,12 @@ async fn accept_one(listener: &TcpListener, room: &Room) -> (TcpStream, SocketAd
 struct Room {
     places: Arc<Semaphore>,
     /// Changes whenever idle connections have to make room.
-    crowd: watch::Sender<()>,
+    pressure: watch::Sender<()>,
 }
 
 impl Room {
     fn new(connections_max: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(connections_max)), crowd: watch::channel(()).0 }
+        Self { places: Arc::new(Semaphore::new(connections_max)), pressure: watch::channel(()).0 }
     }
 
     /// Waits for room. A connection that becomes idle meanwhile makes some.
@@ -245,21 +245,21 @@ impl Room {
         loop {
             self.ask_idle_to_leave();
             let place = self.places.clone().acquire_owned();
-            if let Ok(place) = tokio::time::timeout(CROWD_PAUSE, place).await {
+            if let Ok(place) = tokio::time::timeout(PRESSURE_PAUSE, place).await {
                 return place.expect("the semaphore is never closed");
             }
         }
     }
 
     fn ask_idle_to_leave(&self) {
-        self.crowd.send_replace(());
+        self.pressure.send_replace(());
     }
 }
 
 /// What every connection listens to.
 struct Signals {
     stop: watch::Receiver<bool>,
-    crowd: watch::Receiver<()>,
+    pressure: watch::Receiver<()>,
 }
 
 /// As many as wanted, as far as this process may open files.
@@ -377,7 +377,7 @@ async fn ordinary<H: Handler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static
                 pace.hurry();
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
             }
-            Ok(()) = signals.crowd.changed() => if pace.is_idle_for(CROWD_PAUSE) {
+            Ok(()) = signals.pressure.changed() => if pace.is_idle_for(PRESSURE_PAUSE) {
                 pace.hurry();
                 std::pin::Pin::new(&mut connection).graceful_shutdown();
             }

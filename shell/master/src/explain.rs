@@ -1,13 +1,13 @@
-//! `/explain/framework/<id>` and `/explain/role/<role>`: why somebody is offered what it is, in plain words and counts.
+//! `/explain/framework/<id>` and `/explain/role/<role>`: explanations of offers, in plain words and counts.
 //!
-//! The machine finds out when asked; here its findings become JSON with a sentence for each, on other threads than the
-//! machine's. Frameworks and roles that the reader may not see stay unnamed.
+//! The machine computes findings on request; here they become JSON with a sentence for each, on other threads than
+//! the machine's. Frameworks and roles that the reader may not view stay unnamed.
 
 use std::sync::Arc;
 
 use tepui_authz::{Action, Authorizer};
 use tepui_core_master::explain::{
-    Borrowing, Capability, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Standing, Subject,
+    Borrowing, Capability, ClientReport, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Subject,
 };
 use tepui_core_master::{AgentLink, Input, State};
 use tepui_fsm::Mono;
@@ -48,7 +48,7 @@ pub(crate) async fn explain(
     Ok(exchange.answered().await)
 }
 
-/// Whoever may not see somebody is not told how it stands.
+/// 403 for a reader that may not view the framework or role.
 fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), HttpError> {
     match subject {
         Subject::Role(role) => program.documents.allowed(request, Action::ViewRole, Some(role.as_str())),
@@ -59,7 +59,7 @@ fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), 
     }
 }
 
-/// Writes the machine's findings for whoever requested them, on other threads than the machine's.
+/// Writes the machine's findings for the requester, on other threads than the machine's.
 pub(crate) struct Explainer {
     pub exchanges: Exchanges<Kind>,
     pub authorizer: Authorizer,
@@ -79,7 +79,7 @@ impl Explainer {
     }
 }
 
-/// Who reads the answer, and when it was found.
+/// The reader of the answer, and the time of the findings.
 pub(crate) struct Reader<'a> {
     /// As the reader may see it.
     pub seen: &'a State,
@@ -98,7 +98,7 @@ impl Reader<'_> {
         self.seen.frameworks.contains_key(id)
     }
 
-    /// `framework m-0001`, or nothing that tells who it is.
+    /// `framework m-0001`, or a text that does not identify it.
     fn framework(&self, id: &FrameworkId) -> String {
         if self.can_view_framework(id) { format!("framework {id}") } else { "another framework".into() }
     }
@@ -131,16 +131,16 @@ fn framework(w: &mut JsonWriter, reader: &Reader<'_>, report: &FrameworkReport) 
             w.field("recovering", &(state.recovered_agents.size() as u64));
         });
         w.array_field("roles", |w| {
-            for standing in &report.roles {
+            for client_report in &report.roles {
                 w.object(|w| {
-                    self::standing(w, now, standing, report.active);
+                    self::client_report(w, now, client_report, report.active);
                     w.array_field("reasons", |w| {
-                        standing.findings.iter().for_each(|one| finding(w, reader, one, words));
+                        client_report.findings.iter().for_each(|one| finding(w, reader, one, words));
                     });
                     w.object_field("slack", |w| {
-                        borrowing(w, &standing.borrowing);
+                        borrowing(w, &client_report.borrowing);
                         w.array_field("reasons", |w| {
-                            standing.slack.iter().for_each(|one| finding(w, reader, one, slack_words));
+                            client_report.slack.iter().for_each(|one| finding(w, reader, one, slack_words));
                         });
                     });
                 });
@@ -149,20 +149,20 @@ fn framework(w: &mut JsonWriter, reader: &Reader<'_>, report: &FrameworkReport) 
     });
 }
 
-fn standing(w: &mut JsonWriter, now: Mono, standing: &Standing, active: bool) {
-    w.field("framework_id", standing.framework.as_str());
-    w.field("role", standing.role.as_str());
-    w.field("suppressed", &standing.suppressed);
-    w.field("share", &standing.share);
-    quantities(w, "held", &standing.held);
-    place(w, standing.place);
-    let text = match (active, standing.suppressed) {
+fn client_report(w: &mut JsonWriter, now: Mono, client_report: &ClientReport, active: bool) {
+    w.field("framework_id", client_report.framework.as_str());
+    w.field("role", client_report.role.as_str());
+    w.field("suppressed", &client_report.suppressed);
+    w.field("share", &client_report.share);
+    quantities(w, "held", &client_report.held);
+    place(w, client_report.place);
+    let text = match (active, client_report.suppressed) {
         (false, _) => "not connected".to_owned(),
         (true, true) => "suppressed: the framework requested no offers in this role".to_owned(),
-        (true, false) => place_text(standing.place),
+        (true, false) => place_text(client_report.place),
     };
     w.field("place_text", text.as_str());
-    let ago = standing.last_offered.map(|at| seconds(at, now));
+    let ago = client_report.last_offered.map(|at| seconds(at, now));
     w.optional_field("last_offered_seconds_ago", ago.as_ref());
     let text = ago.map_or_else(|| "never".to_owned(), |ago| format!("{} ago", time(ago)));
     w.field("last_offered_text", text.as_str());
@@ -201,7 +201,7 @@ fn role(w: &mut JsonWriter, reader: &Reader<'_>, report: &RoleReport) {
         w.array_field("frameworks", |w| {
             for one in report.frameworks.iter().filter(|one| reader.can_view_framework(&one.framework)) {
                 w.object(|w| {
-                    standing(w, reader.now, one, one.active);
+                    client_report(w, reader.now, one, one.active);
                     w.object_field("slack", |w| borrowing(w, &one.borrowing));
                 });
             }

@@ -14,14 +14,14 @@ pub(crate) struct Front {
     pub process: Process,
     pub access: Access,
     pub authorizer: Authorizer,
-    standing: Mutex<Standing>,
-    /// Why the election cannot be seen, as it was told of last.
+    leader_state: Mutex<LeaderState>,
+    /// The last logged error of the election.
     blind: Mutex<Option<String>>,
 }
 
 /// Whether this master leads.
 #[derive(Clone)]
-pub(crate) enum Standing {
+pub(crate) enum LeaderState {
     Leading(Arc<Program>),
     Standby {
         /// `host:port`.
@@ -33,19 +33,19 @@ pub(crate) enum Standing {
 
 impl Front {
     pub fn new(process: Process, access: Access, authorizer: Authorizer) -> Self {
-        let standing = Mutex::new(Standing::Standby { leader: None, last: None });
-        Self { process, access, authorizer, standing, blind: Mutex::default() }
+        let leader_state = Mutex::new(LeaderState::Standby { leader: None, last: None });
+        Self { process, access, authorizer, leader_state, blind: Mutex::default() }
     }
 
     pub fn lead(&self, program: Arc<Program>) {
-        *self.lock() = Standing::Leading(program);
+        *self.lock() = LeaderState::Leading(program);
     }
 
-    /// The term is over; nobody is known to lead.
+    /// The term is over; no leader is known.
     pub fn step_down(&self) {
-        let mut standing = self.lock();
-        if let Standing::Leading(program) = &*standing {
-            *standing = Standing::Standby { leader: None, last: Some(program.clone()) };
+        let mut leader_state = self.lock();
+        if let LeaderState::Leading(program) = &*leader_state {
+            *leader_state = LeaderState::Standby { leader: None, last: Some(program.clone()) };
         }
     }
 
@@ -57,19 +57,19 @@ impl Front {
             Observed::Unknown(why) => return self.cannot_see(why),
         };
         *self.blind.lock().expect("no code panics while it holds this lock") = None;
-        if let Standing::Standby { leader, last } = &mut *self.lock()
+        if let LeaderState::Standby { leader, last } = &mut *self.lock()
             && *leader != seen
         {
             tracing::info!(leader = seen.as_deref(), "leading master changed");
             if seen.is_some() {
-                // The leader knows better.
+                // The leader has newer information.
                 *last = None;
             }
             *leader = seen;
         }
     }
 
-    /// Told once, and not at every try.
+    /// Logged once, and not at every attempt.
     fn cannot_see(&self, why: String) {
         let mut blind = self.blind.lock().expect("no code panics while it holds this lock");
         if blind.as_ref() != Some(&why) {
@@ -78,26 +78,26 @@ impl Front {
         }
     }
 
-    pub fn standing(&self) -> Standing {
+    pub fn leader_state(&self) -> LeaderState {
         self.lock().clone()
     }
 
     /// `/redirect`: to the leading master.
     pub fn redirect(&self, rest: &[String]) -> Result<Response, HttpError> {
-        match self.standing() {
-            Standing::Leading(program) if rest.is_empty() => Ok(program.redirect()),
-            Standing::Leading(_) => Err(HttpError::not_found()),
-            Standing::Standby { leader: Some(leader), .. } => Ok(redirect(&format!("//{leader}"))),
-            Standing::Standby { leader: None, .. } => Err(no_leader()),
+        match self.leader_state() {
+            LeaderState::Leading(program) if rest.is_empty() => Ok(program.redirect()),
+            LeaderState::Leading(_) => Err(HttpError::not_found()),
+            LeaderState::Standby { leader: Some(leader), .. } => Ok(redirect(&format!("//{leader}"))),
+            LeaderState::Standby { leader: None, .. } => Err(no_leader()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().expect("no code panics while it holds this lock")
+    fn lock(&self) -> MutexGuard<'_, LeaderState> {
+        self.leader_state.lock().expect("no code panics while it holds this lock")
     }
 }
 
-/// Nobody is known to lead.
+/// No leader is known.
 pub(crate) fn no_leader() -> HttpError {
     HttpError::unavailable("No leader elected")
 }

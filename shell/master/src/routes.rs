@@ -1,7 +1,7 @@
 //! Endpoints of the master: the table, and the dispatch of requests to handlers.
 //!
-//! A standby redirects to the leader; what is about this process alone it answers itself. A master that has led and
-//! knows no leader still shows what it saw last, and refuses to change anything.
+//! A standby redirects to the leader; endpoints of the process itself are answered locally. A master that has led and
+//! has no known leader still shows its last state, and rejects changes.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,7 +20,7 @@ use crate::convert::Conversion;
 use crate::document::Document;
 use crate::effects::STREAM_ID;
 use crate::explain::SubjectKind;
-use crate::front::{Front, Standing, no_leader};
+use crate::front::{Front, LeaderState, no_leader};
 use crate::maintenance::Machine;
 use crate::metrics::Form;
 use crate::program::{Kind, Program};
@@ -118,7 +118,7 @@ impl ProcessInfo for Front {
     }
 
     async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
-        if let Standing::Leading(program) = self.standing() {
+        if let LeaderState::Leading(program) = self.leader_state() {
             return program.metrics(Form::Document(form), request).await;
         }
         let mut metrics = Metrics::default();
@@ -148,20 +148,20 @@ impl Front {
             Process(handler) => return endpoint.call(handler, self, request, rest).await,
             Cluster(handler) => handler,
         };
-        match self.standing() {
-            Standing::Leading(program) | Standing::Standby { leader: None, last: Some(program) } => {
+        match self.leader_state() {
+            LeaderState::Leading(program) | LeaderState::Standby { leader: None, last: Some(program) } => {
                 endpoint.call(handler, &*program, request, rest).await
             }
-            Standing::Standby { leader: Some(leader), .. } => Ok(redirect(&location(&leader, &request))),
-            Standing::Standby { leader: None, last: None } => Err(no_leader()),
+            LeaderState::Standby { leader: Some(leader), .. } => Ok(redirect(&location(&leader, &request))),
+            LeaderState::Standby { leader: None, last: None } => Err(no_leader()),
         }
     }
 
     /// The master that leads, if calls of one connection may be handled together: those of a limited rate wait for each other.
     fn batching(&self) -> Option<Arc<Program>> {
-        match self.standing() {
-            Standing::Leading(program) if !self.access.throttle.is_on() => Some(program),
-            Standing::Leading(_) | Standing::Standby { .. } => None,
+        match self.leader_state() {
+            LeaderState::Leading(program) if !self.access.throttle.is_on() => Some(program),
+            LeaderState::Leading(_) | LeaderState::Standby { .. } => None,
         }
     }
 

@@ -252,7 +252,7 @@ async fn scheduler_calls_require_the_stream_id() {
     assert_eq!(post(&master, "/api/v1/scheduler", "Mesos-Stream-Id: x\r\n", &call).await.status, 400);
     let state = get(&master, "/master/frameworks").await;
     assert!(state.body.contains(id) && state.body.contains(r#""connected":true"#), "{}", state.body);
-    // When the scheduler goes away, the master notices without being told.
+    // The master detects that the scheduler disconnected.
     drop(events);
     while get(&master, "/frameworks").await.body.contains(r#""connected":true"#) {
         tokio::task::yield_now().await;
@@ -361,12 +361,12 @@ async fn explain_endpoint_has_shares_and_reasons() {
         let answer = get(&master, &format!("{prefix}/explain/framework/{id}")).await;
         let answer: Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!(answer["agents"]["registered"], 1, "{answer}");
-        let standing = &answer["roles"][0];
+        let client_report = &answer["roles"][0];
         assert_eq!(
-            (&standing["role"], &standing["place"], &standing["share"]),
+            (&client_report["role"], &client_report["place"], &client_report["share"]),
             (&"dev".into(), &1.into(), &1.0.into())
         );
-        let reason = &standing["reasons"][0];
+        let reason = &client_report["reasons"][0];
         assert_eq!((&reason["reason"], &reason["agents"]), (&"OFFERED".into(), &1.into()));
         assert!(reason["text"].as_str().unwrap().starts_with("1 agent: offered to it already"), "{reason}");
         let answer = get(&master, &format!("{prefix}/explain/role/dev")).await;
@@ -583,7 +583,7 @@ async fn registry_survives_restart_and_rejects_a_second_master() {
     master.stop().await.unwrap();
 }
 
-/// A framework of which more is told than a follower may leave unread.
+/// A framework with more events than a subscriber may leave unread.
 fn loud_framework() -> String {
     SUBSCRIBE.replace(r#""name":"f""#, &format!(r#""name":"f","hostname":"{}""#, "h".repeat(2 << 20)))
 }

@@ -10,8 +10,8 @@
 mod agent;
 pub mod allocator;
 mod bare;
+mod client_runtime;
 pub mod containers;
-mod crowd;
 #[path = "../../../container/docker/tests/common/mod.rs"]
 mod dockerd;
 pub mod end_to_end;
@@ -23,6 +23,7 @@ mod framework;
 pub mod idle;
 mod isolated;
 pub mod launch;
+pub mod long_running;
 pub mod memory;
 pub mod metrics;
 pub mod operators;
@@ -33,7 +34,6 @@ pub mod registry;
 mod report;
 pub mod service;
 mod spread;
-pub mod standing;
 pub mod state;
 pub mod swarm;
 pub mod swarm_front;

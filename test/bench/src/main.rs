@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use tepui_bench::{
-    Report, allocator, containers, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
-    registry, service, standing, state, swarm, swarm_front, swarm_run, takeover, weights,
+    Report, allocator, containers, end_to_end, failover, idle, launch, long_running, memory, metrics,
+    operators, reading, registry, service, state, swarm, swarm_front, swarm_run, takeover, weights,
 };
 
 #[global_allocator]
@@ -39,7 +39,7 @@ enum Which {
     /// Containers launched and ended, by how many are alive; and beside a bare fork and exec.
     Containers(containers::Options),
     /// An agent whose containers only stand there: idle, read, recovered.
-    Standing(standing::Options),
+    LongRunning(long_running::Options),
     /// The leading one of several masters is killed; another takes its place.
     Takeover(takeover::Options),
     /// Changes of the registry, made durable.
@@ -86,7 +86,7 @@ fn run(which: &Which) -> Result<Report> {
         Which::Idle(options) => idle::run(options),
         Which::EndToEnd(options) => end_to_end::run(options),
         Which::Containers(options) => containers::run(options),
-        Which::Standing(options) => standing::run(options),
+        Which::LongRunning(options) => long_running::run(options),
         Which::Takeover(options) => takeover::run(options),
         Which::Allocator(options) => allocator::run(options),
         Which::Read(options) => reading::run(options),

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::agent::Life;
-use crate::crowd::Crowd;
+use crate::client_runtime::ClientRuntime;
 use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
 use crate::program::{Program, raise_open_files};
@@ -24,7 +24,7 @@ use crate::web::{self, Records};
 
 /// Files that a process opens besides its connections.
 const OTHER_FILES: u64 = 512;
-/// What each task makes its followers hear.
+/// Events per task for each subscriber.
 const EVENTS_PER_TASK: usize = 4;
 
 #[derive(Args, Clone, Debug)]
@@ -109,26 +109,26 @@ async fn once(options: &Options, subscribers: usize) -> Result<Row> {
 
 /// Subscribers that read everything.
 struct Followers {
-    _crowd: Crowd,
+    _runtime: ClientRuntime,
     heard: Vec<watch::Receiver<usize>>,
     _tasks: JoinSet<Result<()>>,
 }
 
 impl Followers {
     async fn subscribe(master: &str, count: usize) -> Result<Self> {
-        let crowd = Crowd::start()?;
+        let runtime = ClientRuntime::start()?;
         let (mut heard, mut tasks) = (Vec::new(), JoinSet::new());
         let master: Arc<str> = master.into();
         for _ in 0..count {
             let (sender, receiver) = watch::channel(0);
-            tasks.spawn_on(follow(master.clone(), sender), crowd.handle());
+            tasks.spawn_on(follow(master.clone(), sender), runtime.handle());
             heard.push(receiver);
         }
         for one in &mut heard {
             // SUBSCRIBED and the first HEARTBEAT.
             one.wait_for(|count| *count >= 2).await.context("a subscriber is gone")?;
         }
-        Ok(Self { _crowd: crowd, heard, _tasks: tasks })
+        Ok(Self { _runtime: runtime, heard, _tasks: tasks })
     }
 
     /// Waits until every one heard so many events about tasks.

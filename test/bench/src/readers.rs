@@ -1,6 +1,6 @@
 //! The readers of a busy cluster: dashboards, a reader of the whole `/state`, subscribers of the operator event stream.
 //!
-//! They stand for other machines, so they run where `Crowd` runs them. An answer that is not complete, or a subscriber that
+//! They stand for other machines, so they run where `ClientRuntime` runs them. An answer that is not complete, or a subscriber that
 //! is dropped, fails the benchmark.
 
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::crowd::Crowd;
+use crate::client_runtime::ClientRuntime;
 use crate::report::Row;
 use crate::spread::Spread;
 use crate::web::{self, Records};
@@ -30,7 +30,7 @@ pub struct Plan {
 /// Readers at work.
 #[derive(Debug)]
 pub struct Readers {
-    _crowd: Crowd,
+    _runtime: ClientRuntime,
     read: Arc<Mutex<Read>>,
     events: watch::Receiver<usize>,
     tasks: JoinSet<Result<()>>,
@@ -47,12 +47,12 @@ pub struct Read {
 impl Readers {
     /// Starts them all; back when every subscriber has its first event. `framework` is the one whose tasks are read.
     pub async fn start(master: &str, framework: &str, plan: Plan) -> Result<Self> {
-        let (crowd, mut tasks, read) = (Crowd::start()?, JoinSet::new(), Arc::default());
+        let (runtime, mut tasks, read) = (ClientRuntime::start()?, JoinSet::new(), Arc::default());
         let (sender, mut started) = watch::channel(0);
         let (count, events) = watch::channel(0);
         for _ in 0..plan.subscribers {
             let subscriber = subscribe(master.to_owned(), sender.clone(), count.clone());
-            tasks.spawn_on(subscriber, crowd.handle());
+            tasks.spawn_on(subscriber, runtime.handle());
         }
         tokio::select! {
             all = started.wait_for(|started| *started >= plan.subscribers) => drop(all?),
@@ -64,15 +64,15 @@ impl Readers {
             for path in ["/state-summary", "/metrics/snapshot", &tasks_path] {
                 let poll =
                     poll(master.to_owned(), path.to_owned(), first, DASHBOARD_INTERVAL, Arc::clone(&read));
-                tasks.spawn_on(poll, crowd.handle());
+                tasks.spawn_on(poll, runtime.handle());
             }
         }
         if plan.dashboards > 0 {
             let (path, first) = ("/state".to_owned(), Instant::now());
             let poll = poll(master.to_owned(), path, first, STATE_INTERVAL, read.clone());
-            tasks.spawn_on(poll, crowd.handle());
+            tasks.spawn_on(poll, runtime.handle());
         }
-        Ok(Self { _crowd: crowd, read, events, tasks })
+        Ok(Self { _runtime: runtime, read, events, tasks })
     }
 
     /// What was read since the last call. Fails if one of them has failed.

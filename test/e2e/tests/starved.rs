@@ -25,9 +25,9 @@ fn has_message(status: &Value, reason: &str) -> bool {
 }
 
 /// The only process in the executor's own cgroup: its tasks are in nested ones.
-struct Standing(String);
+struct Stopped(String);
 
-impl Standing {
+impl Stopped {
     fn stop(bench: &Limited, executor: &Value) -> Self {
         let ids = bench.processes("freezer", executor);
         assert_eq!(ids.len(), 1, "the executor alone: {ids:?}");
@@ -81,7 +81,7 @@ fn kill_terminates_a_group_of_a_stopped_executor() {
     let executor = bench.container("t")["parent"].clone();
     bench.container("mate");
     let cgroup = bench.cgroup("freezer", &executor);
-    let _standing = Standing::stop(&bench, &executor);
+    let _stopped = Stopped::stop(&bench, &executor);
     kill(&bench, "t");
     let status = bench.scheduler.reach("t", "TASK_KILLED");
     assert!(has_message(&status, KILLED), "{status}");
@@ -98,7 +98,7 @@ fn other_groups_of_a_stopped_executor_keep_running() {
     let executor = bench.container("t")["parent"].clone();
     bench.launch_group("e", Some(false), &[("other", "sleep 1000", PLAIN)]);
     let other = bench.container("other");
-    let standing = Standing::stop(&bench, &executor);
+    let stopped = Stopped::stop(&bench, &executor);
     kill(&bench, "t");
     let status = bench.scheduler.reach("t", "TASK_KILLED");
     assert!(has_message(&status, KILLED), "{status}");
@@ -116,7 +116,7 @@ fn other_groups_of_a_stopped_executor_keep_running() {
     let alone = [other["value"].as_str().expect("an id").to_owned()];
     assert_eq!(nested(&bench, &executor), alone);
 
-    standing.resume();
+    stopped.resume();
     bench.launch_group("e", Some(false), &[("new", "sleep 1000", PLAIN)]);
     let new = bench.container("new")["value"].as_str().expect("an id").to_owned();
     wait_for("the late one to be gone again", || {

@@ -433,7 +433,7 @@ pub(crate) fn on_event(world: &mut World, index: usize, life: u32, conn: ConnId,
         }
         Message::Answer { exchange, refused: None, .. } => {
             if let Some(call) = framework.pending_calls.remove(&exchange) {
-                framework.session.remember(&call);
+                framework.session.apply_accepted(&call);
                 plan_wake(world, index);
                 service::answered(world, index, &call);
             }

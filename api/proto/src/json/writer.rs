@@ -43,7 +43,7 @@ pub struct JsonWriter {
     out: Vec<u8>,
     /// Whether the next key or value needs a comma before it.
     comma: bool,
-    /// From this size on, the next end of an object or `let_go` passes the buffer to `spill`.
+    /// From this size on, the next end of an object or `flush_if_large` passes the buffer to `spill`.
     spill_at: usize,
     spill: Option<Spill>,
 }
@@ -149,11 +149,11 @@ impl JsonWriter {
     pub fn end_object(&mut self) {
         self.out.push(b'}');
         self.comma = true;
-        self.let_go();
+        self.flush_if_large();
     }
 
     /// Flushes the buffer if it is large enough: for objects too large to wait for their end.
-    pub fn let_go(&mut self) {
+    pub fn flush_if_large(&mut self) {
         if self.out.len() >= self.spill_at {
             self.spill();
         }

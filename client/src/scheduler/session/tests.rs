@@ -163,19 +163,19 @@ fn resubscription_keeps_suppressed_roles_and_framework_info() {
         let call = session.subscribe(Duration::ZERO);
         (call.subscribe.framework_info.name.clone(), call.subscribe.suppressed_roles.clone())
     };
-    session.remember(&calls::suppress(vec!["b".into()]));
+    session.apply_accepted(&calls::suppress(vec!["b".into()]));
     assert_eq!(resubscribed(&mut session), ("test".into(), vec!["b".into()]));
-    session.remember(&calls::suppress(vec![]));
+    session.apply_accepted(&calls::suppress(vec![]));
     assert_eq!(resubscribed(&mut session).1, ["a", "b"]);
-    session.remember(&calls::revive(vec!["a".into()]));
+    session.apply_accepted(&calls::revive(vec!["a".into()]));
     assert_eq!(resubscribed(&mut session).1, ["b"]);
-    session.remember(&calls::revive(vec![]));
+    session.apply_accepted(&calls::revive(vec![]));
     assert!(resubscribed(&mut session).1.is_empty());
 
     let renamed = FrameworkInfo { name: "renamed".into(), ..session.framework().clone() };
-    session.remember(&calls::update_framework(renamed, vec!["a".into()], None));
+    session.apply_accepted(&calls::update_framework(renamed, vec!["a".into()], None));
     assert_eq!(resubscribed(&mut session), ("renamed".into(), vec!["a".into()]));
 
-    session.remember(&calls::teardown());
+    session.apply_accepted(&calls::teardown());
     assert_eq!(session.state(), &State::Ended);
 }

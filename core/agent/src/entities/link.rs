@@ -17,7 +17,7 @@ use tepui_types::TaskStateExt;
 use crate::agent::{Agent, Out};
 use crate::entities::{operations, status};
 use crate::rules::disk_pressure;
-use crate::state::tables::{LinkStage, Timer};
+use crate::state::bookkeeping::{LinkStage, Timer};
 use crate::state::transition::{Disconnection, Transition};
 use crate::state::{Framework, Phase, Task};
 use crate::{Effect, LinkId};

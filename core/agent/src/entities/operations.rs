@@ -19,8 +19,8 @@ use crate::agent::{Agent, Out};
 use crate::entities::slack;
 use crate::rules::checkpoint::is_kept;
 use crate::rules::{disk_pressure, drain};
-use crate::state::tables::{RETRY_MAX, RETRY_MIN};
-use crate::state::tables::{Timer, Uuid};
+use crate::state::bookkeeping::{RETRY_MAX, RETRY_MIN};
+use crate::state::bookkeeping::{Timer, Uuid};
 use crate::state::transition::Transition;
 use crate::state::volumes::volume_path;
 

@@ -7,7 +7,7 @@ use tepui_fsm::Now;
 
 use crate::agent::{Agent, Out};
 use crate::entities::{lifecycle, slack};
-use crate::state::tables::ExecutorKey;
+use crate::state::bookkeeping::ExecutorKey;
 
 /// Runs after every input and timer; handlers that need the outcome call it themselves.
 pub(crate) fn reconcile(agent: &mut Agent, now: Now, out: &mut Out) {

@@ -66,7 +66,7 @@ impl Effect {
                 call.r#type == Some(link::call::Type::PONG) && call.in_order != Some(true)
             }
             Effect::Executor { event, .. } => event.r#type == Some(executor::event::Type::HEARTBEAT),
-            Effect::Answer { answer, .. } => answer.is_for_want_of_room(),
+            Effect::Answer { answer, .. } => answer.is_insufficient_storage(),
             Effect::Connect { .. }
             | Effect::OpenExecutor { .. }
             | Effect::CloseExecutor { .. }

@@ -10,7 +10,7 @@ use tepui_proto::mesos::v1::{agent, executor};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{ConnId, ContainerEvent, DiskRoom};
 
-use crate::state::tables::{LinkId, Load, MachineMemory, MemoryUse, SandboxUse, Used};
+use crate::state::bookkeeping::{LinkId, Load, MachineMemory, MemoryUse, SandboxUse, Used};
 
 /// The caller of a call about containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

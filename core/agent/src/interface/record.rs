@@ -14,8 +14,8 @@ use tepui_proto::tepui::agent::v1 as stored;
 use tepui_proto::{Wire, wire};
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
 
+use crate::state::bookkeeping::HistoryEntry;
 use crate::state::key::Key;
-use crate::state::tables::HistoryEntry;
 
 /// One change of durable state.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use tepui_types::ContainerOp;
 
 use crate::Record;
 use crate::agent::{Agent, Out};
+use crate::state::bookkeeping::Timer;
 use crate::state::paths;
-use crate::state::tables::Timer;
 
 /// From now on this directory is no longer needed.
 pub(crate) fn schedule(agent: &mut Agent, now: Now, path: String, out: &mut Out) {

@@ -18,8 +18,8 @@ use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
 use crate::Record;
 use crate::agent::{Agent, Out};
 use crate::rules::checkpoint::{rebuilt_executor, rebuilt_framework, stored_executor, stored_framework};
+use crate::state::bookkeeping::HistoryEntry;
 use crate::state::key::Key;
-use crate::state::tables::HistoryEntry;
 use crate::state::{Executor, Framework, Task, TaskStage};
 
 /// How many completed tasks of an executor readers are shown.
@@ -118,7 +118,7 @@ pub(crate) fn framework_done(agent: &mut Agent, id: &FrameworkId, out: &mut Out)
 }
 
 /// A framework returns: its completed tasks, and the number of its own record.
-pub(crate) fn take_back(agent: &mut Agent, id: &FrameworkId) -> (QueueSync<Arc<Executor>>, Option<u64>) {
+pub(crate) fn reopen(agent: &mut Agent, id: &FrameworkId) -> (QueueSync<Arc<Executor>>, Option<u64>) {
     let completed = &agent.state.completed_frameworks;
     let Some(former) = completed.iter().find(|framework| framework.id == *id).cloned() else {
         return (QueueSync::new_sync(), None);

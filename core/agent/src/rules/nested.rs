@@ -10,7 +10,7 @@ use tepui_types::{Answer, ContainerId, Rejection, Status, Termination};
 
 use crate::Record;
 use crate::agent::{Agent, Out};
-use crate::state::tables::WaitForm;
+use crate::state::bookkeeping::WaitForm;
 
 /// An executor's container terminated: pending waits are answered, and all containers below it removed.
 pub(crate) fn top_ended(agent: &mut Agent, id: &ContainerId, termination: &Termination, out: &mut Out) {

@@ -3,11 +3,11 @@
 //! Owned and changed by the agent alone, and only through the `_mut` methods, which count the change.
 //! Never here: timers, connections waiting for an answer, status update streams.
 
+pub(crate) mod bookkeeping;
 mod executor_phase;
 pub(crate) mod key;
 pub(crate) mod launching;
 pub(crate) mod paths;
-pub(crate) mod tables;
 mod task_stage;
 pub(crate) mod transition;
 pub(crate) mod visible;

@@ -213,14 +213,14 @@ impl Script {
         match what {
             "decline" => {
                 let until = allocator.refusal(self.now, None);
-                allocator.give_back(&agent, &framework, &granted, until);
+                allocator.decline(&agent, &framework, &granted, until);
             }
-            "return" => allocator.give_back(&agent, &framework, &granted, None),
+            "return" => allocator.decline(&agent, &framework, &granted, None),
             "launch" => {
                 allocator.launch(&agent, &framework, &some);
                 let rest = &granted - &some.non_shared();
                 let until = allocator.refusal(self.now, None);
-                allocator.give_back(&agent, &framework, &rest, until);
+                allocator.decline(&agent, &framework, &rest, until);
             }
             "unreserve" => {
                 let plain = some.clone().pop_reservation();

@@ -198,7 +198,7 @@ impl Allocator {
         }
         let traits = self.tree.client_traits(client).traits;
         let lacking = self.lacking(agent, traits).map(Obstacle::LacksCapability);
-        let constraints = self.tree.clients[client].wishes.constraints.as_ref();
+        let constraints = self.tree.clients[client].terms.constraints.as_ref();
         let excluded = || constraints.is_some_and(|constraints| !constraints.admit(&agent.spec));
         lacking.or_else(|| excluded().then_some(Obstacle::OfferConstraint))
     }
@@ -389,7 +389,7 @@ impl Allocator {
     }
 
     fn is_enough(&self, client: ClientSlot, some: &Resources) -> bool {
-        let own = self.tree.clients[client].wishes.min_allocatable.as_ref();
+        let own = self.tree.clients[client].terms.min_allocatable.as_ref();
         own.unwrap_or(&self.options.min_allocatable).allows(&some.quantities())
     }
 }

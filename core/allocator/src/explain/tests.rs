@@ -21,22 +21,22 @@ fn check_with(options: Options, script: &str, expected: Expect) {
     while !state.allocator.look_into(&mut inquiry, &mut || false) {}
     let report = state.allocator.answer(inquiry).expect("F is there");
     let mut said = String::new();
-    for standing in report.roles {
-        let place = standing
+    for client_report in report.roles {
+        let place = client_report
             .place
             .map_or_else(|| "out of the order".into(), |it| format!("{} of {}", it.place, it.of));
-        said += &format!("{}: {place}, share {:.3}\n", standing.role, standing.share);
-        for Finding { reason, agents, example } in standing.findings {
+        said += &format!("{}: {place}, share {:.3}\n", client_report.role, client_report.share);
+        for Finding { reason, agents, example } in client_report.findings {
             said += &format!("  {agents} as {example}: {reason}\n", reason = show(&reason));
         }
-        let Borrowing { borrowed, share, place } = standing.borrowing;
+        let Borrowing { borrowed, share, place } = client_report.borrowing;
         if !borrowed.is_empty() {
             said += &format!("  it borrows {borrowed}\n");
         }
         if let (true, Some(Place { place, of })) = (options.allocation_slack, place) {
             said += &format!("  {place} of {of} borrowers, share {share:.3}\n");
         }
-        for Finding { reason, agents, example } in standing.slack {
+        for Finding { reason, agents, example } in client_report.slack {
             if reason != Reason::NothingReserved {
                 said += &format!("  slack of {agents} as {example}: {reason}\n", reason = show(&reason));
             }

@@ -34,7 +34,7 @@ pub(crate) fn explain(master: &mut Master, now: Now, conn: ConnId, subject: &Sub
 const UNKNOWN_FRAMEWORK: &str = "No such framework";
 
 /// Continues pending explanations within the budget.
-pub(crate) fn go_on(master: &mut Master, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
+pub(crate) fn resume(master: &mut Master, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
     while let Some((conn, mut inquiry)) = master.inquiries.pop_front() {
         if !master.allocator.look_into(&mut inquiry, budget) {
             master.inquiries.push_front((conn, inquiry));

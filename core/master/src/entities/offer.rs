@@ -38,7 +38,7 @@ pub(crate) fn allocate(master: &mut Master, now: Now, budget: &mut Budget<'_>, o
         match make(master, now, grant) {
             Ok(offer) => by_framework.entry(framework_id).or_default().push(offer),
             // Its framework or agent went away in the meantime.
-            Err(grant) => master.allocator.give_back(&grant.agent, &grant.framework, &grant.resources, None),
+            Err(grant) => master.allocator.decline(&grant.agent, &grant.framework, &grant.resources, None),
         }
     }
     for (framework_id, offers) in by_framework {
@@ -111,7 +111,7 @@ pub(crate) fn take(master: &mut Master, id: &OfferId) -> Option<Arc<Offer>> {
 /// Takes an offer back without a word and without a filter.
 pub(crate) fn withdraw(master: &mut Master, id: &OfferId) {
     if let Some(offer) = take(master, id) {
-        master.allocator.give_back(&offer.agent_id, &offer.framework_id, &offer.resources, None);
+        master.allocator.decline(&offer.agent_id, &offer.framework_id, &offer.resources, None);
     }
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
 pub(crate) fn rescind_for_a_while(master: &mut Master, now: Now, id: &OfferId, out: &mut Out) {
     if let Some(offer) = take(master, id) {
         let until = master.allocator.refusal(now.mono, None);
-        master.allocator.give_back(&offer.agent_id, &offer.framework_id, &offer.resources, until);
+        master.allocator.decline(&offer.agent_id, &offer.framework_id, &offer.resources, until);
         tell_rescinded(master, &offer, out);
     }
 }

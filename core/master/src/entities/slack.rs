@@ -23,7 +23,7 @@ use crate::values::counters::Counter;
 pub(crate) fn take_back_everywhere(master: &mut Master, now: Now, out: &mut Out) {
     let agents: Vec<AgentId> = master.allocator.over_lent_agents().cloned().collect();
     for agent_id in agents {
-        take_back(master, &agent_id, out);
+        rescind_over_lent(master, &agent_id, out);
     }
     note_times(master, now, out);
 }
@@ -48,7 +48,7 @@ fn note_times(master: &mut Master, now: Now, out: &mut Out) {
 }
 
 /// Rescinds offers of slack until no more is lent than is idle, or only what borrowers run is left.
-pub(crate) fn take_back(master: &mut Master, agent_id: &AgentId, out: &mut Out) {
+pub(crate) fn rescind_over_lent(master: &mut Master, agent_id: &AgentId, out: &mut Out) {
     loop {
         let over = master.allocator.over_lent(agent_id);
         let Some(id) = youngest_offer(master, agent_id, &over) else { return };

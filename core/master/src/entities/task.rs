@@ -19,7 +19,7 @@ use crate::master::{Master, Out};
 use crate::state::notice;
 use crate::state::status::Verdict;
 use crate::state::transition::{TaskUpdate, Transition};
-use crate::state::{Framework, Standing, Task};
+use crate::state::{Framework, Presence, Task};
 use crate::values::event::to_scheduler;
 
 /// Limit of executors per framework whose cgroup isolation is stored; beyond that the oldest are removed.
@@ -186,7 +186,7 @@ pub(crate) fn add(master: &mut Master, mut task: Task, out: &mut Out) {
     framework.task_bytes = framework.task_bytes + task.bytes - replaced;
     let task = Arc::new(task);
     framework.tasks.insert_mut(task.id.clone(), task.clone());
-    moved(master, &task, Standing::Nowhere, Standing::Live(task.state()));
+    moved(master, &task, Presence::Nowhere, Presence::Live(task.state()));
     if let Some(agent) = master.agent_mut(&task.agent_id) {
         agent.tasks.insert_mut((task.framework_id.clone(), task.id.clone()));
     }
@@ -241,7 +241,7 @@ pub(crate) fn update(
     let task = Arc::clone(known);
     let state = task.state();
     if taken.changed {
-        moved(master, &task, Standing::Live(before), Standing::Live(state));
+        moved(master, &task, Presence::Live(before), Presence::Live(state));
     }
     let checked = matches!(
         status.reason,
@@ -294,7 +294,7 @@ pub(crate) fn remember_completed(master: &mut Master, task: Arc<Task>) {
         remember_sharing(framework, &task);
         let (id, bytes) = (task.id.clone(), task.bytes);
         let forgotten = framework.completed_tasks.push_weighed(limits, id, task.clone(), bytes);
-        moved(master, &task, Standing::Nowhere, Standing::Remembered(task.state()));
+        moved(master, &task, Presence::Nowhere, Presence::Remembered(task.state()));
         forgotten.iter().for_each(|task| forget(master, task));
     }
 }
@@ -308,7 +308,7 @@ pub(crate) fn lose_sight(master: &mut Master, framework_id: &FrameworkId, task_i
     let Some(framework) = master.framework_mut(framework_id) else { return };
     let (id, bytes) = (task.id.clone(), task.bytes);
     let forgotten = framework.unreachable_tasks.push_weighed(limits, id, task.clone(), bytes);
-    moved(master, &task, Standing::Nowhere, Standing::Remembered(task.state()));
+    moved(master, &task, Presence::Nowhere, Presence::Remembered(task.state()));
     for task in &forgotten {
         forget(master, task);
         forget_unreachable(master, task);
@@ -332,11 +332,11 @@ pub(crate) fn take_unreachable(
 
 /// An unreachable or completed task is not remembered any more.
 pub(crate) fn forget(master: &mut Master, task: &Task) {
-    moved(master, task, Standing::Remembered(task.state()), Standing::Nowhere);
+    moved(master, task, Presence::Remembered(task.state()), Presence::Nowhere);
 }
 
 /// Every change of the place or the state of a task in the books goes into the tallies here.
-fn moved(master: &mut Master, task: &Task, from: Standing, to: Standing) {
+fn moved(master: &mut Master, task: &Task, from: Presence, to: Presence) {
     master.state.tallies.task_moved(task, from, to);
 }
 
@@ -388,7 +388,7 @@ fn take(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) -> Op
     let framework = master.framework_mut(framework_id)?;
     framework.tasks.remove_mut(task_id);
     framework.task_bytes -= task.bytes;
-    moved(master, &task, Standing::Live(task.state()), Standing::Nowhere);
+    moved(master, &task, Presence::Live(task.state()), Presence::Nowhere);
     if let Some(agent) = master.agent_mut(&task.agent_id) {
         agent.tasks.remove_mut(&(framework_id.clone(), task_id.clone()));
     }

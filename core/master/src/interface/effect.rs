@@ -101,7 +101,7 @@ impl Effect {
             }
             Effect::Scheduler { event, .. } => event.r#type == Some(scheduler::event::Type::HEARTBEAT),
             Effect::Operator { event } => event.r#type == Some(master::event::Type::HEARTBEAT),
-            Effect::Answer { answer, .. } => answer.is_for_want_of_room(),
+            Effect::Answer { answer, .. } => answer.is_insufficient_storage(),
             Effect::OpenScheduler { .. }
             | Effect::CloseScheduler { .. }
             | Effect::OpenAgent { .. }

@@ -11,8 +11,8 @@ use crate::entities::drain;
 use crate::master::{Master, Out, Serial, empty_state};
 use crate::rules::allocator_spec;
 use crate::state::{Liveness, Offers, Operations};
-use crate::values::acknowledged_ends::Ends;
 use crate::values::isolations::Isolations;
+use crate::values::terminal_acknowledgements::TerminalAcknowledgements;
 use crate::values::timers::Timer;
 use crate::{Config, State};
 
@@ -28,7 +28,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
     }
     registry.unreachable.iter().for_each(|(id, at)| state.unreachable_agents.insert_mut(id.clone(), *at));
     registry.gone.iter().for_each(|(id, at)| state.gone_agents.insert_mut(id.clone(), *at));
-    operators_wishes(&mut state, &registry);
+    operator_settings(&mut state, &registry);
     let mut timers = Deadlines::new();
     timers.set(Timer::RegistryGc, now.mono + config.registry_gc_interval);
     if !registry.agents.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         footprint: BTreeMap::new(),
         unreachable_tasks: BTreeMap::new(),
         kills: BTreeMap::new(),
-        ends: Ends::default(),
+        ends: TerminalAcknowledgements::default(),
         isolations: Isolations::default(),
         pids: BTreeMap::new(),
         liveness: Liveness::new(known_agents),
@@ -66,7 +66,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
 }
 
 /// What operators set, as readers see it.
-fn operators_wishes(state: &mut State, registry: &Registry) {
+fn operator_settings(state: &mut State, registry: &Registry) {
     registry.weights.iter().for_each(|(role, weight)| state.weights.insert_mut(role.clone(), *weight));
     for (role, config) in &registry.quotas {
         state.quotas.insert_mut(role.clone(), Arc::new(config.clone()));

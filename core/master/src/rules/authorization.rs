@@ -108,7 +108,7 @@ pub(crate) fn operation(
     operation: &Operation,
 ) -> Result<(), String> {
     let Some(framework) = master.framework(&accepted.framework_id) else { return Ok(()) };
-    let wishes = match operation.r#type.unwrap_or(OperationType::UNKNOWN) {
+    let permissions = match operation.r#type.unwrap_or(OperationType::UNKNOWN) {
         OperationType::RESERVE => reserve(&operation.reserve.resources),
         OperationType::UNRESERVE => unreserve(&operation.unreserve.resources),
         OperationType::CREATE => by_role(Action::CreateVolume, &operation.create.volumes),
@@ -122,7 +122,7 @@ pub(crate) fn operation(
         | OperationType::UNKNOWN => Vec::new(),
     };
     let subject = Subject::from(framework.info.principal.as_deref());
-    match denied(master, subject, wishes) {
+    match denied(master, subject, permissions) {
         Some((action, _)) => Err(format!("Not authorized to perform {action:?}")),
         None => Ok(()),
     }
@@ -130,14 +130,14 @@ pub(crate) fn operation(
 
 /// An operator may make this call.
 pub(crate) fn operator(master: &Master, principal: Option<&str>, call: &Call) -> Result<(), Rejection> {
-    match denied(master, principal.into(), wishes(master, call)) {
+    match denied(master, principal.into(), permissions(master, call)) {
         Some(_) => Err(Rejection::new(Status::Forbidden, "")),
         None => Ok(()),
     }
 }
 
 /// All permissions that an operator's call needs. Reads are filtered instead, where they are answered.
-fn wishes<'a>(master: &'a Master, call: &'a Call) -> Vec<Permission<'a>> {
+fn permissions<'a>(master: &'a Master, call: &'a Call) -> Vec<Permission<'a>> {
     match call.r#type.unwrap_or(Type::UNKNOWN) {
         Type::TEARDOWN => {
             let framework = master.framework(&FrameworkId::from(&*call.teardown.framework_id));
@@ -164,9 +164,9 @@ fn wishes<'a>(master: &'a Master, call: &'a Call) -> Vec<Permission<'a>> {
         }
         Type::REMOVE_QUOTA => alloc::vec![(Action::UpdateQuota, Some(call.remove_quota.role.as_str()))],
         Type::RESERVE_RESOURCES => {
-            let mut wishes = reserve(&call.reserve_resources.resources);
-            wishes.extend(unreserve(&call.reserve_resources.source));
-            wishes
+            let mut permissions = reserve(&call.reserve_resources.resources);
+            permissions.extend(unreserve(&call.reserve_resources.source));
+            permissions
         }
         Type::UNRESERVE_RESOURCES => unreserve(&call.unreserve_resources.resources),
         Type::CREATE_VOLUMES => by_role(Action::CreateVolume, &call.create_volumes.volumes),
@@ -198,8 +198,14 @@ fn wishes<'a>(master: &'a Master, call: &'a Call) -> Vec<Permission<'a>> {
     }
 }
 
-fn denied<'a>(master: &Master, subject: Subject<'_>, wishes: Vec<Permission<'a>>) -> Option<Permission<'a>> {
-    wishes.into_iter().find(|(action, object)| !master.config.authorizer.allows(subject, *action, *object))
+fn denied<'a>(
+    master: &Master,
+    subject: Subject<'_>,
+    permissions: Vec<Permission<'a>>,
+) -> Option<Permission<'a>> {
+    permissions
+        .into_iter()
+        .find(|(action, object)| !master.config.authorizer.allows(subject, *action, *object))
 }
 
 fn by_role(action: Action, resources: &[pb::Resource]) -> Vec<Permission<'_>> {

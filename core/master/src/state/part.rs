@@ -59,7 +59,7 @@ impl State {
         let mut parts = Map::new_sync();
         for (id, framework) in self.frameworks.iter() {
             let here = agent
-                .tasks_of(id)
+                .framework_tasks(id)
                 .filter_map(|task_id| Some((task_id.clone(), framework.tasks.get(task_id)?.clone())));
             let tasks: Map<_, _> = here.collect();
             if !tasks.is_empty() {

@@ -54,7 +54,7 @@ pub struct TaskCounts([u32; STATES]);
 
 /// Where a task is in the books, and its state there: all that its place in the tallies depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Presence {
     Nowhere,
     Live(TaskState),
     /// Unreachable or completed: it holds nothing.
@@ -77,16 +77,16 @@ impl TaskCounts {
     }
 }
 
-impl Standing {
+impl Presence {
     fn holds_resources(self) -> bool {
         match self {
-            Standing::Live(state) => !state.is_terminal(),
-            Standing::Nowhere | Standing::Remembered(_) => false,
+            Presence::Live(state) => !state.is_terminal(),
+            Presence::Nowhere | Presence::Remembered(_) => false,
         }
     }
 
     fn is_somewhere(self) -> bool {
-        self != Standing::Nowhere
+        self != Presence::Nowhere
     }
 }
 
@@ -109,10 +109,10 @@ impl Tallies {
         let mut tallies = Self::default();
         for framework in state.frameworks.values() {
             for task in framework.tasks.values() {
-                tallies.task_moved(task, Standing::Nowhere, Standing::Live(task.task.state));
+                tallies.task_moved(task, Presence::Nowhere, Presence::Live(task.task.state));
             }
             for task in framework.unreachable_tasks.iter().chain(framework.completed_tasks.iter()) {
-                tallies.task_moved(task, Standing::Nowhere, Standing::Remembered(task.task.state));
+                tallies.task_moved(task, Presence::Nowhere, Presence::Remembered(task.task.state));
             }
         }
         for executor in state.agents.values().flat_map(|agent| agent.executors.values()) {
@@ -121,30 +121,30 @@ impl Tallies {
         tallies
     }
 
-    /// The only way in which the standing of a task changes the tallies.
-    pub(crate) fn task_moved(&mut self, task: &Task, from: Standing, to: Standing) {
+    /// The only way in which the presence of a task changes the tallies.
+    pub(crate) fn task_moved(&mut self, task: &Task, from: Presence, to: Presence) {
         if from == to {
             return;
         }
         self.change(&task.agent_id, &task.framework_id, |agent, framework| {
             match from {
-                Standing::Nowhere => (),
-                Standing::Live(state) => {
+                Presence::Nowhere => (),
+                Presence::Live(state) => {
                     agent.tasks.subtract(state);
                     framework.live.subtract(state);
                 }
-                Standing::Remembered(state) => {
+                Presence::Remembered(state) => {
                     agent.tasks.subtract(state);
                     framework.remembered.subtract(state);
                 }
             }
             match to {
-                Standing::Nowhere => (),
-                Standing::Live(state) => {
+                Presence::Nowhere => (),
+                Presence::Live(state) => {
                     agent.tasks.add(state);
                     framework.live.add(state);
                 }
-                Standing::Remembered(state) => {
+                Presence::Remembered(state) => {
                     agent.tasks.add(state);
                     framework.remembered.add(state);
                 }

@@ -86,7 +86,7 @@ impl Author {
             return "settle".to_string();
         }
         let agent = self.one(&names);
-        let tasks = run.tasks_of(agent);
+        let tasks = run.agent_tasks(agent);
         let framework = self.one(&run.framework_names_or(&["F"]));
         match self.rng.below(12) {
             0 if self.rng.chance(0.5) => format!("{agent} close"),

@@ -260,7 +260,7 @@ impl Script {
         self.frameworks.contains_key(name)
     }
 
-    pub(super) fn tasks_of(&self, agent: &str) -> Vec<&str> {
+    pub(super) fn agent_tasks(&self, agent: &str) -> Vec<&str> {
         self.agents[agent].tasks.keys().map(String::as_str).collect()
     }
 

@@ -7,7 +7,7 @@ use tepui_resources::Role;
 use tepui_types::{ConnId, FrameworkId};
 
 pub use tepui_allocator::{
-    Borrowing, Capability, Finding, FrameworkReport, Place, Reason, RoleReport, Standing,
+    Borrowing, Capability, ClientReport, Finding, FrameworkReport, Place, Reason, RoleReport,
 };
 
 /// The subject of an explanation.

@@ -18,7 +18,7 @@ pub(crate) struct Isolations {
 
 impl Isolations {
     /// The first report counts.
-    pub(crate) fn remember(&mut self, framework: FrameworkId, executor: ExecutorId, shares: bool) {
+    pub(crate) fn insert(&mut self, framework: FrameworkId, executor: ExecutorId, shares: bool) {
         if self.count < EXECUTORS_MAX {
             let known = self.shares_cgroups.entry(framework).or_default();
             let before = known.len();

@@ -12,12 +12,12 @@ use crate::testing::{at, status_text};
 
 enum Step {
     Hear(Event),
-    Happened(Happening),
+    Io(IoEvent),
     Abandoned,
     Due,
 }
 
-use Step::{Abandoned, Due, Happened, Hear};
+use Step::{Abandoned, Due, Hear, Io};
 
 /// Plays steps at the given tenths of seconds; each line is one effect, below the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
@@ -29,7 +29,7 @@ fn check(steps: Vec<(u64, Step)>, expected: Expect) {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
             Hear(event) => machine.on_event(moment, event, &mut out),
-            Happened(happening) => machine.happened(moment, happening, &mut out),
+            Io(io_event) => machine.on_io_event(moment, io_event, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
         });
@@ -67,11 +67,11 @@ fn launch(task: TaskInfo) -> Step {
 }
 
 fn spawned() -> Step {
-    Happened(Happening::Spawned(Ok(Started::default())))
+    Io(IoEvent::Spawned(Ok(Started::default())))
 }
 
 fn exited(raw: i32) -> Step {
-    Happened(Happening::Ended(Ok(ExitStatus::from_raw(raw).into())))
+    Io(IoEvent::Ended(Ok(ExitStatus::from_raw(raw).into())))
 }
 
 fn kill(grace: Option<u64>) -> Step {
@@ -140,7 +140,7 @@ fn oom_kill_fails_a_task_regardless_of_exit_status() {
     let limited = || {
         let limited = Limited { reason: Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY), limitation: None };
         let (exit, message) = (ExitStatus::from_raw(0), String::from("out of memory"));
-        Happened(Happening::Ended(Ok(Ended { exit, message, limited: Some(limited) })))
+        Io(IoEvent::Ended(Ok(Ended { exit, message, limited: Some(limited) })))
     };
     check(
         vec![(0, launch(task())), (0, spawned()), (10, limited())],
@@ -173,11 +173,7 @@ fn oom_kill_fails_a_task_regardless_of_exit_status() {
 #[test]
 fn spawn_failure_is_task_failed() {
     check(
-        vec![
-            (0, launch(task())),
-            (0, Happened(Happening::Spawned(Err("no memory".into())))),
-            (1, acknowledged(2)),
-        ],
+        vec![(0, launch(task())), (0, Io(IoEvent::Spawned(Err("no memory".into())))), (1, acknowledged(2))],
         expect![[r#"
             at 0 (next -)
               update t TASK_STARTING
@@ -292,7 +288,7 @@ fn unhealthy_tasks_are_killed() {
         consecutive_failures: Some(2),
         ..Default::default()
     };
-    let probed = |code| Happened(Happening::Probed(CheckKind::Health, Outcome::Exited(code)));
+    let probed = |code| Io(IoEvent::Probed(CheckKind::Health, Outcome::Exited(code)));
     check(
         vec![
             (0, launch(TaskInfo { health_check: health_check.into(), ..task() })),
@@ -337,7 +333,7 @@ fn checks_are_in_every_update() {
     let http = check_info::Http { port: 80, ..Default::default() };
     let check_info =
         CheckInfo { r#type: Some(check_info::Type::HTTP), http: http.into(), ..Default::default() };
-    let probed = |status| Happened(Happening::Probed(CheckKind::Check, Outcome::Status(status)));
+    let probed = |status| Io(IoEvent::Probed(CheckKind::Check, Outcome::Status(status)));
     check(
         vec![
             (0, launch(TaskInfo { check: check_info.into(), ..task() })),

@@ -9,12 +9,12 @@ use crate::testing::{at, status_text};
 
 enum Step {
     Hear(Event),
-    Happened(Happening),
+    Io(IoEvent),
     Abandoned,
     Due,
 }
 
-use Step::{Abandoned, Due, Happened, Hear};
+use Step::{Abandoned, Due, Hear, Io};
 
 /// Plays steps at the given tenths of seconds; each line is one effect, under the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
@@ -27,7 +27,7 @@ fn check(steps: Vec<(u64, Step)>, expected: Expect) {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
             Hear(event) => machine.on_event(moment, event, &mut out),
-            Happened(happening) => machine.happened(moment, happening, &mut out),
+            Io(io_event) => machine.on_io_event(moment, io_event, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
         });
@@ -73,15 +73,15 @@ fn launch_of(start: bool, adopt: Option<&str>) -> Step {
 }
 
 fn created() -> Step {
-    Happened(Happening::Created(Ok(ContainerReport { id: "c1".into(), name: "web".into() })))
+    Io(IoEvent::Created(Ok(ContainerReport { id: "c1".into(), name: "web".into() })))
 }
 
 fn observed(observed: Observed) -> Step {
-    Happened(Happening::Observed(observed))
+    Io(IoEvent::Observed(observed))
 }
 
 fn inspected(observed: Observed) -> Step {
-    Happened(Happening::Inspected(observed))
+    Io(IoEvent::Inspected(observed))
 }
 
 fn exited(code: i64) -> Observed {
@@ -97,7 +97,7 @@ fn image_that_cannot_be_pulled_is_named_in_the_last_update() {
     let cause =
         NotCreated::NoImage { image: "private/web".into(), message: "cannot pull the image: denied".into() };
     check(
-        vec![(0, launch(false)), (1, Happened(Happening::Created(Err(cause))))],
+        vec![(0, launch(false)), (1, Io(IoEvent::Created(Err(cause))))],
         expect![[r#"
             at 0 (next -)
               create "web" of busybox
@@ -244,12 +244,7 @@ fn failures_name_the_cause() {
     check(
         vec![
             (0, launch(false)),
-            (
-                1,
-                Happened(Happening::Created(Err(NotCreated::Failed(
-                    "cannot create the container: no".into(),
-                )))),
-            ),
+            (1, Io(IoEvent::Created(Err(NotCreated::Failed("cannot create the container: no".into()))))),
         ],
         expect![[r#"
             at 0 (next -)

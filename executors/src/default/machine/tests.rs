@@ -13,12 +13,12 @@ use crate::testing::{at, status_text};
 
 enum Step {
     Hear(Event),
-    Happened(Happening),
+    Io(IoEvent),
     Abandoned,
     Due,
 }
 
-use Step::{Abandoned, Due, Happened, Hear};
+use Step::{Abandoned, Due, Hear, Io};
 
 /// Plays steps at the given tenths of seconds; each line is one effect, below the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
@@ -28,7 +28,7 @@ fn check(steps: Vec<(u64, Step)>, expected: Expect) {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
             Hear(event) => machine.on_event(moment, event, &mut out),
-            Happened(happening) => machine.happened(moment, happening, &mut out),
+            Io(io_event) => machine.on_io_event(moment, io_event, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
         });
@@ -83,12 +83,12 @@ fn group(tasks: &[TaskInfo]) -> Step {
 }
 
 fn launched(id: &str) -> Step {
-    Happened(Happening::Launched(id.into(), Ok(())))
+    Io(IoEvent::Launched(id.into(), Ok(())))
 }
 
 fn exited(id: &str, raw: i32) -> Step {
     let ended = WaitNestedContainer { exit_status: Some(raw), ..Default::default() };
-    Happened(Happening::Waited(id.into(), Waited::Ended(Box::new(ended))))
+    Io(IoEvent::Waited(id.into(), Waited::Ended(Box::new(ended))))
 }
 
 fn acknowledged(id: u8) -> Step {
@@ -204,9 +204,9 @@ fn failed_launch_fails_the_group() {
         vec![
             (0, subscribed(&[])),
             (0, group(&[task("a"), task("b")])),
-            (1, Happened(Happening::Launched("a".into(), Err("no such image".into())))),
-            (2, Happened(Happening::Launched("b".into(), Ok(())))),
-            (3, Happened(Happening::Waited("b".into(), Waited::Unknown))),
+            (1, Io(IoEvent::Launched("a".into(), Err("no such image".into())))),
+            (2, Io(IoEvent::Launched("b".into(), Ok(())))),
+            (3, Io(IoEvent::Waited("b".into(), Waited::Unknown))),
             (4, acknowledged(5)),
             (5, acknowledged(6)),
         ],
@@ -247,7 +247,7 @@ fn wait_result_supplies_state_and_reason() {
             (0, subscribed(&[])),
             (0, group(&[task("a")])),
             (1, launched("a")),
-            (2, Happened(Happening::Waited("a".into(), Waited::Ended(Box::new(ended))))),
+            (2, Io(IoEvent::Waited("a".into(), Waited::Ended(Box::new(ended))))),
         ],
         expect![[r#"
             at 0 (next -)
@@ -349,7 +349,7 @@ fn unhealthy_and_timed_out_tasks_are_killed() {
             (5, launched("sick")),
             (5, launched("slow")),
             (15, Due),
-            (16, Happened(Happening::Probed("sick".into(), CheckKind::Health, Outcome::Exited(1)))),
+            (16, Io(IoEvent::Probed("sick".into(), CheckKind::Health, Outcome::Exited(1)))),
             (17, exited("sick", 15)),
             (30, Due),
             (30, Due),

@@ -14,22 +14,22 @@ use crate::options::Reload;
 const REALM: Realm =
     Realm { name: "tepui-service", is_closed: true, takes_tokens: false, is_for_agents: false };
 
-/// Who may use the API.
+/// Access to the API.
 pub(crate) struct Access {
-    /// None: everybody who reaches it.
+    /// None: without authentication.
     pub authentication: Option<Authentication>,
-    /// A spec runs commands in the cluster: whoever sends one must be known.
+    /// A spec runs commands in the cluster: its sender must be authenticated.
     pub may_upload: bool,
 }
 
 pub(crate) struct Front {
     access: Access,
     reload: Reload,
-    standing: Mutex<Standing>,
+    scheduler_state: Mutex<SchedulerState>,
 }
 
 #[derive(Clone)]
-enum Standing {
+enum SchedulerState {
     Active(Handle),
     /// With `host:port` of the active one.
     Standby(Option<String>),
@@ -37,32 +37,32 @@ enum Standing {
 
 impl Front {
     pub fn new(access: Access, reload: Reload) -> Self {
-        Self { access, reload, standing: Mutex::new(Standing::Standby(None)) }
+        Self { access, reload, scheduler_state: Mutex::new(SchedulerState::Standby(None)) }
     }
 
     pub fn activate(&self, handle: Handle) {
-        *self.lock() = Standing::Active(handle);
+        *self.lock() = SchedulerState::Active(handle);
     }
 
     pub fn stand_by(&self) {
-        *self.lock() = Standing::Standby(None);
+        *self.lock() = SchedulerState::Standby(None);
     }
 
     pub fn observe_leader(&self, leader: Option<String>) {
-        *self.lock() = Standing::Standby(leader);
+        *self.lock() = SchedulerState::Standby(leader);
     }
 
     async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
         let (route, names) = api::find(request.method.as_str(), &request.components)?;
         self.admit(route, &mut request).await?;
-        let standing = self.lock().clone();
-        match standing {
-            Standing::Active(handle) => match route {
+        let scheduler_state = self.lock().clone();
+        match scheduler_state {
+            SchedulerState::Active(handle) => match route {
                 Route::Update => update::update(&handle, &self.reload, self.access.may_upload, request).await,
                 route => api::respond(&handle, route, names, request).await,
             },
-            Standing::Standby(Some(leader)) => Ok(redirect(&format!("//{leader}{}", request.target))),
-            Standing::Standby(None) => {
+            SchedulerState::Standby(Some(leader)) => Ok(redirect(&format!("//{leader}{}", request.target))),
+            SchedulerState::Standby(None) => {
                 Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, "No scheduler is active"))
             }
         }
@@ -79,8 +79,8 @@ impl Front {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().expect("no code panics while it holds this lock")
+    fn lock(&self) -> MutexGuard<'_, SchedulerState> {
+        self.scheduler_state.lock().expect("no code panics while it holds this lock")
     }
 }
 

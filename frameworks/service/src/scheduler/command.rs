@@ -81,7 +81,7 @@ impl Scheduler {
         command: impl FnOnce(&mut Scheduler, &PodInstance) -> Option<Result<Vec<String>, Answer>>,
     ) -> Answer {
         let Some(pod) = self.find_pod(name) else { return Answer::NotFound(format!("Pod {name}")) };
-        let all = self.tasks_of(&pod).iter().map(|task| task.launch.key.name()).collect();
+        let all = self.pod_tasks(&pod).iter().map(|task| task.launch.key.name()).collect();
         if self.state.uninstalling {
             return Answer::Invalid("the service is being uninstalled".to_owned());
         }
@@ -96,7 +96,7 @@ impl Scheduler {
     fn find_pod(&self, name: &str) -> Option<PodInstance> {
         let (pod, index) = name.rsplit_once('-')?;
         let pod = PodInstance { pod: pod.to_owned(), index: index.parse().ok()? };
-        (!self.tasks_of(&pod).is_empty()).then_some(pod)
+        (!self.pod_tasks(&pod).is_empty()).then_some(pod)
     }
 
     fn restart_pod(
@@ -105,7 +105,7 @@ impl Scheduler {
         pod: &PodInstance,
         out: &mut Out,
     ) -> Option<Result<Vec<String>, Answer>> {
-        let tasks = self.tasks_of(pod);
+        let tasks = self.pod_tasks(pod);
         if let Some(record) = self.state.pods.get(pod) {
             let alive = tasks.iter().filter(|task| task.life() != Life::Dead);
             let restarting = alive.map(|task| task.launch.task_id.clone()).collect();
@@ -129,7 +129,7 @@ impl Scheduler {
         target: OverrideTarget,
         out: &mut Out,
     ) -> Option<Result<Vec<String>, Answer>> {
-        let tasks = self.tasks_of(pod);
+        let tasks = self.pod_tasks(pod);
         let is_named = |key: &TaskKey, name: &str| key.task == name || key.name() == name;
         let unknown = names.iter().find(|name| !tasks.iter().any(|task| is_named(&task.launch.key, name)));
         if let Some(name) = unknown {

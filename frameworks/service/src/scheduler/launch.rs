@@ -141,7 +141,7 @@ impl Scheduler {
 
     /// The configuration of a pod's tasks, those that run first.
     fn configuration_of(&self, pod: &PodInstance) -> Option<String> {
-        let tasks = self.tasks_of(pod);
+        let tasks = self.pod_tasks(pod);
         let live = tasks.iter().find(|task| task.life() != Life::Dead);
         let task = live.or(tasks.first())?;
         let id = &task.launch.configuration;
@@ -159,7 +159,7 @@ impl Scheduler {
         let agent = record.filter(|_| !is_replaced).map(|pod| pod.agent.clone());
         let owners = attempt.owners();
         let set = |task: &str| pod.task(task).map(|own| Owner::Set(own.resource_set.clone()));
-        let tasks = self.tasks_of(&attempt.instance);
+        let tasks = self.pod_tasks(&attempt.instance);
         let conflicts = tasks.iter().filter(|task| {
             let name = &task.launch.key.task;
             let shares = set(name).is_none_or(|set| owners.contains(&set));
@@ -296,7 +296,7 @@ impl Scheduler {
     /// The executor of the pod's running tasks, which further tasks join.
     fn running_executor(&self, pod: &PodInstance) -> Option<pb::ExecutorInfo> {
         let executor_id = &self.state.pods.get(pod)?.executor_id;
-        let tasks = self.tasks_of(pod);
+        let tasks = self.pod_tasks(pod);
         let is_running = |task: &&Arc<Task>| {
             task.life() == Life::Live
                 && task.state() != pb::TaskState::TASK_KILLING

@@ -29,7 +29,7 @@ impl Scheduler {
     fn forget_obsolete(&mut self, pod: &PodInstance, out: &mut Out) {
         let Some((_, spec)) = self.target() else { return };
         let Some(own) = spec.pod(&pod.pod).filter(|own| pod.index < own.count).cloned() else { return };
-        for task in self.tasks_of(pod) {
+        for task in self.pod_tasks(pod) {
             if own.task(&task.launch.key.task).is_none() && task.life() == Life::Dead {
                 self.apply(Record::TaskForgotten(task.launch.key.clone()), out);
             }
@@ -38,7 +38,7 @@ impl Scheduler {
 
     fn recover_pod(&mut self, pod: &PodInstance) {
         let tasks: Vec<Arc<Task>> =
-            self.tasks_of(pod).into_iter().filter(|task| self.is_recoverable(task)).collect();
+            self.pod_tasks(pod).into_iter().filter(|task| self.is_recoverable(task)).collect();
         // A task that came back after its pod was released runs on reservations that are no longer its own.
         let is_released = !self.state.pods.contains_key(pod);
         let is_failed = |task: &&Arc<Task>| is_released || task.life() != Life::Live;

@@ -46,7 +46,7 @@ impl Scheduler {
 
     /// Whether all tasks with goal RUNNING are.
     fn is_pod_ready(&self, instance: &PodInstance) -> bool {
-        let tasks = self.tasks_of(instance);
+        let tasks = self.pod_tasks(instance);
         tasks
             .iter()
             .filter(|task| self.goal(task) == Some(Goal::Running))
@@ -90,7 +90,7 @@ impl Scheduler {
         if let Some(pod) = self.state.pods.get(instance).cloned() {
             self.mark_replaced(&pod, out);
         }
-        for task in self.tasks_of(instance) {
+        for task in self.pod_tasks(instance) {
             self.clear_delay(&task, out);
             if task.life() == Life::Live {
                 self.kill(now, &task.launch.key, out);

@@ -72,7 +72,8 @@ pub(super) fn is_probe(task: &str) -> bool {
 }
 
 impl Scheduler {
-    /// Tells the master of new roles and capabilities. Repeated after each subscription, which has those of the start.
+    /// Sends new roles and capabilities to the master. Repeated after each subscription, which has those of the
+    /// start.
     pub(super) fn update_framework(&mut self, out: &mut Out) {
         if let Some(framework) = framework_info(&self.config, &self.state).filter(|_| self.state.connected) {
             self.state.suppressed = false;
@@ -154,13 +155,13 @@ impl Scheduler {
 
     /// Agents that hold something of ours where nothing runs: nothing would tell that such an agent is gone.
     fn silent_agents(&self) -> BTreeSet<AgentId> {
-        let is_silent = |pod: &PodInstance| self.tasks_of(pod).iter().all(|task| task.life() == Life::Dead);
+        let is_silent = |pod: &PodInstance| self.pod_tasks(pod).iter().all(|task| task.life() == Life::Dead);
         let pods = self.state.pods.values().filter(|pod| is_silent(&pod.instance)).map(|pod| &pod.agent);
         let garbage = self.state.garbage.values().map(|own| &own.agent);
         pods.chain(garbage).map(|agent| AgentId::new(agent.as_str())).collect()
     }
 
-    /// Asks the master for a task that never was: the answer tells the state of its agent.
+    /// Reconciles a task that never existed: the answer shows the state of its agent.
     pub(super) fn probe(&mut self, agents: impl IntoIterator<Item = AgentId>, out: &mut Out) {
         let task = |agent: &AgentId| TaskId::new(format!("{PROBE}{}__{agent}", self.config.service));
         let probes: Vec<_> = agents.into_iter().map(|agent| (task(&agent), Some(agent))).collect();
@@ -229,7 +230,7 @@ impl Scheduler {
         }
     }
 
-    /// An operation without an answer is asked for again: the call that carried it may be lost.
+    /// An operation without an answer is reconciled: the call that carried it may be lost.
     pub(super) fn watch_operations(&mut self, now: Now) {
         self.watch_assumed(now);
         let timer = Timer::ReconcileOperations;

@@ -132,7 +132,7 @@ impl Scheduler {
     }
 
     /// Tasks of a pod instance.
-    pub(super) fn tasks_of(&self, pod: &PodInstance) -> Vec<Arc<Task>> {
+    pub(super) fn pod_tasks(&self, pod: &PodInstance) -> Vec<Arc<Task>> {
         let first = TaskKey { pod: pod.clone(), task: String::new() };
         let own = self.state.tasks.range(first..).take_while(|(key, _)| key.pod == *pod);
         own.map(|(_, task)| task.clone()).collect()
@@ -187,7 +187,7 @@ impl Scheduler {
 
     /// Whether a task of the pod may still run.
     pub(super) fn is_pod_down(&self, instance: &PodInstance) -> bool {
-        self.tasks_of(instance).iter().all(|task| task.life() != Life::Live)
+        self.pod_tasks(instance).iter().all(|task| task.life() != Life::Live)
     }
 }
 

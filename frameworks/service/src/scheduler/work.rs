@@ -73,7 +73,7 @@ impl Scheduler {
         let last = self.evaluated_new.get(&pod.pod).copied().unwrap_or(0);
         self.offers.next_after(last).is_none()
             && !self.state.pods.contains_key(pod)
-            && self.tasks_of(pod).is_empty()
+            && self.pod_tasks(pod).is_empty()
     }
 
     /// Whether nothing is left to wait for. What is on an agent that the master has removed is released if the agent comes back.

@@ -62,16 +62,16 @@ impl Handle {
     /// Waits until the engine has created the container. Dropping the future abandons the create: it leaves the queue, and a
     /// container that was under way is removed.
     pub async fn create(&self, name: Option<String>, spec: ContainerSpec) -> Answer {
-        self.ask(|request| Input::Create { request, name, spec: Box::new(spec) }).await
+        self.request(|request| Input::Create { request, name, spec: Box::new(spec) }).await
     }
 
     /// To be awaited before a container is started or restarted: if its task has terminated, another one holds its resources
     /// again then, under another task id. Waits for offers as a create does.
     pub async fn hold(&self, task: TaskId) -> Answer {
-        self.ask(|request| Input::Hold { request, task }).await
+        self.request(|request| Input::Hold { request, task }).await
     }
 
-    async fn ask(&self, input: impl FnOnce(RequestId) -> Input) -> Answer {
+    async fn request(&self, input: impl FnOnce(RequestId) -> Input) -> Answer {
         let (request, answer) = self.shared.waiting.begin();
         let guard = Abandon { handle: self.clone(), request: Some(request) };
         let input = input(request);

@@ -1,4 +1,4 @@
-//! Engines: what they show, what they show no more, and what is left on them that nobody knows.
+//! Engines: their visible containers, those that are no longer visible, and unknown leftovers.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -25,7 +25,8 @@ impl Manager {
                 let last = agent.engine().cloned();
                 agent.engine = EngineLink::Down { error, last };
                 // The next list begins after this moment: it has all that was created before.
-                for task in self.crowds.get(id).into_iter().flat_map(|crowd| crowd.own().keys()) {
+                for task in self.occupancies.get(id).into_iter().flat_map(|occupancy| occupancy.own().keys())
+                {
                     self.unseen.remove(task);
                 }
                 self.decline_all(id, out);
@@ -55,7 +56,7 @@ impl Manager {
                 out.effect(Effect::Engine { agent: id.clone(), operation });
             }
         }
-        self.crowds.entry(id.clone()).or_default().set_foreign(foreign);
+        self.occupancies.entry(id.clone()).or_default().set_foreign(foreign);
         self.forget_removed(id, engine, out);
     }
 
@@ -97,9 +98,10 @@ impl Manager {
         }
     }
 
-    /// Containers that terminated and that their engine has no more: removed by the engine itself or by somebody else.
+    /// Containers that terminated and that their engine has no more: removed by the engine itself or by another
+    /// client.
     fn forget_removed(&mut self, agent: &AgentId, engine: &Engine, out: &mut Outbox<Self>) {
-        let own = self.crowds.get(agent).into_iter().flat_map(|crowd| crowd.own());
+        let own = self.occupancies.get(agent).into_iter().flat_map(|occupancy| occupancy.own());
         let ended = own.filter(|(_, it)| matches!(it.phase, Phase::Ended { .. }));
         let mut gone: Vec<_> = ended.filter(|(task, _)| !self.unseen.contains(task)).collect();
         if !gone.is_empty() {
@@ -125,14 +127,14 @@ impl Manager {
     }
 
     pub(super) fn is_used(&self, agent: &AgentId) -> bool {
-        self.crowds.get(agent).is_some_and(|crowd| !crowd.own().is_empty())
+        self.occupancies.get(agent).is_some_and(|occupancy| !occupancy.own().is_empty())
     }
 
     /// An agent that left the cluster stays only as long as there are containers of it.
     pub(super) fn forget_failed(&mut self, agent: &AgentId, out: &mut Outbox<Self>) {
         if !self.is_used(agent) && self.agents.get(agent).is_some_and(|it| it.failed) {
             self.agents.remove_mut(agent);
-            self.crowds.remove(agent);
+            self.occupancies.remove(agent);
             self.changed = true;
             out.record(Record::AgentForgotten(agent.clone()));
             out.effect(Effect::Disconnect(agent.clone()));

@@ -99,7 +99,7 @@ impl Manager {
         self.timers.set(Timer::Offer(agent_id, id), deadline);
     }
 
-    /// Revocable resources that come though nobody asked for them are left alone.
+    /// Revocable resources that were not requested are declined.
     fn usable(&self, resources: Resources) -> Resources {
         if self.config.revocable { resources } else { resources.non_revocable() }
     }
@@ -125,8 +125,12 @@ impl Manager {
             agent.failed = true;
         }
         // Updates that the agent had not sent yet are lost with it.
-        let open =
-            self.crowds.get(agent).into_iter().flat_map(|crowd| crowd.own()).filter(|(_, it)| it.is_open());
+        let open = self
+            .occupancies
+            .get(agent)
+            .into_iter()
+            .flat_map(|occupancy| occupancy.own())
+            .filter(|(_, it)| it.is_open());
         let open: Vec<_> = open.map(|(task, _)| (task.clone(), agent.clone())).collect();
         if !open.is_empty() {
             out.effect(Effect::Reconcile(open));

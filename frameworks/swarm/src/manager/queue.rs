@@ -178,17 +178,17 @@ impl Manager {
     /// Every agent that the spec allows, with what occupies its engine as far as the spec depends on it.
     pub(super) fn candidates(&self, spec: &ContainerSpec) -> Vec<Candidate<'_>> {
         let empty = || (0, Vec::new());
-        let crowd = |id: &AgentId, agent| {
-            self.crowds.get(id).map_or_else(empty, |crowd| match spec.depends_on_occupants() {
-                true => (crowd.len(), crowd.occupants(agent).collect()),
-                false => (crowd.len(), Vec::new()),
+        let occupancy = |id: &AgentId, agent| {
+            self.occupancies.get(id).map_or_else(empty, |occupancy| match spec.depends_on_occupants() {
+                true => (occupancy.len(), occupancy.occupants(agent).collect()),
+                false => (occupancy.len(), Vec::new()),
             })
         };
         let agents = self.agents.iter().filter(|(id, _)| spec.agent.as_ref().is_none_or(|only| only == *id));
         let mut candidates: Vec<Candidate<'_>> = agents
             .map(|(id, agent)| {
-                let (crowd, occupants) = crowd(id, &**agent);
-                Candidate { id, agent, crowd, occupants, dependency_names: Vec::new() }
+                let (occupancy, occupants) = occupancy(id, &**agent);
+                Candidate { id, agent, occupancy, occupants, dependency_names: Vec::new() }
             })
             .collect();
         let dependency_names = dependency_names(spec, &candidates);

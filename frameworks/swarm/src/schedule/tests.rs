@@ -17,7 +17,7 @@ fn node(engine: &Engine, health: i64) -> Node<'_> {
         labels: &engine.labels,
         res_type: Some("regular"),
         health,
-        crowd: engine.occupants.len(),
+        occupancy: engine.occupants.len(),
         occupants: engine.occupants.iter().collect(),
         dependency_names: Vec::new(),
         images: &engine.images,

@@ -12,7 +12,13 @@ fn outcome_by(scheduler: &Scheduler, options: &str, agents: &[Agent]) -> String 
     let candidates: Vec<Candidate<'_>> = ids
         .iter()
         .zip(agents)
-        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![], dependency_names: Vec::new() })
+        .map(|(id, agent)| Candidate {
+            id,
+            agent,
+            occupancy: 0,
+            occupants: vec![],
+            dependency_names: Vec::new(),
+        })
         .collect();
     match select(scheduler, &spec(options), &candidates, &mut Rng::seeded(1)) {
         Ok(Selection { agent, kind, .. }) => format!("{agent} {kind}"),
@@ -92,7 +98,7 @@ fn random_strategy_selects_only_nodes_with_enough_resources() {
             .map(|(id, agent)| Candidate {
                 id,
                 agent,
-                crowd: 0,
+                occupancy: 0,
                 occupants: vec![],
                 dependency_names: Vec::new(),
             })
@@ -144,7 +150,13 @@ fn every_engine_is_explained() {
     let candidates: Vec<Candidate<'_>> = ids
         .iter()
         .zip(&agents)
-        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![], dependency_names: Vec::new() })
+        .map(|(id, agent)| Candidate {
+            id,
+            agent,
+            occupancy: 0,
+            occupants: vec![],
+            dependency_names: Vec::new(),
+        })
         .collect();
     let explained = |options: &str| explain(&Scheduler::default(), &spec(options), &candidates).join("\n");
     expect_test::expect![[r#"

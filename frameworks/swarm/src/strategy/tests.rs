@@ -17,7 +17,7 @@ fn rank(strategy: Strategy, options: &str, nodes: &[(&str, i64, i64, usize)]) ->
         labels: &engine.labels,
         res_type: None,
         health: HEALTH_MAX,
-        crowd: engine.occupants.len(),
+        occupancy: engine.occupants.len(),
         occupants: engine.occupants.iter().collect(),
         dependency_names: Vec::new(),
         images: &[],

@@ -15,7 +15,7 @@ use httparse::Status;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::rewind::Rewind;
-use super::{CROWD_PAUSE, HEAD_BYTES_MAX, HEADERS_MAX, Handler, Shared, Signals};
+use super::{HEAD_BYTES_MAX, HEADERS_MAX, Handler, PRESSURE_PAUSE, Shared, Signals};
 use crate::body::Body;
 use crate::connection::{Disconnect, Ends};
 use crate::gzip::compress;
@@ -157,8 +157,8 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin> Connection<'_, H, S> {
             () = late => return if is_idle { Turn::Closed } else { Turn::Other },
             () = self.disconnect.notified() => return Turn::Closed,
             _ = signals.stop.changed() => return Turn::Closed,
-            Ok(()) = signals.crowd.changed() => {
-                return match is_idle && self.active.elapsed() >= CROWD_PAUSE {
+            Ok(()) = signals.pressure.changed() => {
+                return match is_idle && self.active.elapsed() >= PRESSURE_PAUSE {
                     true => Turn::Closed,
                     false => Turn::Continue,
                 };

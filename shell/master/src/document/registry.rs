@@ -28,7 +28,7 @@ pub(crate) fn registry(w: &mut JsonWriter, state: &State) {
                 state.gone_agents.iter().for_each(|(id, since)| w.object(|w| absence(w, id, *since)));
             });
         });
-        operators_wishes(w, state);
+        operator_settings(w, state);
         w.array_field("minimum_capabilities", |w| minimum_capabilities(w, state));
     });
 }
@@ -56,7 +56,7 @@ fn deactivation(w: &mut JsonWriter, state: &State, id: &AgentId) {
     w.field("deactivated", &deactivation.is_some());
 }
 
-fn operators_wishes(w: &mut JsonWriter, state: &State) {
+fn operator_settings(w: &mut JsonWriter, state: &State) {
     w.object_field("machines", |w| {
         w.array_field("machines", |w| {
             state.machines.values().for_each(|info| w.object(|w| w.field("info", &**info)));

@@ -31,10 +31,13 @@ pub(super) fn member(w: &mut JsonWriter, state: &State, page: Page) {
 /// Each with the time it is sorted by.
 fn all(state: &State) -> Vec<(f64, &Task)> {
     let frameworks = state.frameworks.values().chain(state.completed_frameworks.iter());
-    frameworks.flat_map(|framework| tasks_of(framework)).map(|task| (first_seen(task), &**task)).collect()
+    frameworks
+        .flat_map(|framework| framework_tasks(framework))
+        .map(|task| (first_seen(task), &**task))
+        .collect()
 }
 
-fn tasks_of(framework: &Framework) -> impl Iterator<Item = &Arc<Task>> {
+fn framework_tasks(framework: &Framework) -> impl Iterator<Item = &Arc<Task>> {
     let Framework { tasks, unreachable_tasks, completed_tasks, .. } = framework;
     tasks.values().chain(unreachable_tasks.iter()).chain(completed_tasks.iter())
 }

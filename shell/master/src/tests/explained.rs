@@ -1,4 +1,4 @@
-//! What stands in the way of an offer is told in words of its own.
+//! Every obstacle of an offer has its own text.
 
 use super::*;
 
@@ -20,19 +20,19 @@ impl Told {
     }
 
     /// How it stands in its role, once `is_it` is so.
-    async fn standing(&self, is_it: impl Fn(&Value) -> bool) -> Value {
+    async fn client_report(&self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let answer = get(&self.master, &format!("/explain/framework/{}", self.framework)).await.body;
-            let standing = serde_json::from_str::<Value>(&answer).unwrap()["roles"][0].clone();
-            if is_it(&standing) {
-                return standing;
+            let client_report = serde_json::from_str::<Value>(&answer).unwrap()["roles"][0].clone();
+            if is_it(&client_report) {
+                return client_report;
             }
             tokio::task::yield_now().await;
         }
     }
 
     async fn reason(&self, code: &str) -> String {
-        let first = self.standing(|standing| standing["reasons"][0]["reason"] == code).await;
+        let first = self.client_report(|client_report| client_report["reasons"][0]["reason"] == code).await;
         first["reasons"][0]["text"].as_str().unwrap().to_owned()
     }
 }
@@ -57,8 +57,8 @@ async fn explanation_texts_follow_the_state_of_the_offer() {
     assert!(text.ends_with(" after it declined cpus:4; mem:1024; REVIVE removes the filter"), "{text}");
 
     told.scheduler(r#""type":"SUPPRESS""#).await;
-    let standing = told.standing(|standing| standing["suppressed"] == true).await;
-    assert_eq!(standing["place_text"], "suppressed: the framework requested no offers in this role");
+    let client_report = told.client_report(|client_report| client_report["suppressed"] == true).await;
+    assert_eq!(client_report["place_text"], "suppressed: the framework requested no offers in this role");
 
     let limits = r#"{"cpus":{"value":0},"mem":{"value":0}}"#;
     told.operator(&format!(

@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Bench {
     allocator: Allocator,
     now: Mono,
-    /// Offers that nobody answered yet.
+    /// Unanswered offers.
     offers: Vec<Grant>,
     pub(super) steps: Vec<Step>,
     memory_before_mib: f64,
@@ -78,7 +78,7 @@ impl Bench {
     pub(super) fn return_some(&mut self, count: usize, refuse_seconds: f64) {
         let until = self.allocator.refusal(self.now, Some(refuse_seconds));
         for offer in self.offers.drain(..count.min(self.offers.len())) {
-            self.allocator.give_back(&offer.agent, &offer.framework, &offer.resources, until);
+            self.allocator.decline(&offer.agent, &offer.framework, &offer.resources, until);
         }
     }
 
@@ -89,14 +89,14 @@ impl Bench {
             if offer.resources.contains(&task) {
                 self.allocator.launch(&offer.agent, &offer.framework, &task);
                 let rest = &offer.resources - &task;
-                self.allocator.give_back(&offer.agent, &offer.framework, &rest, None);
+                self.allocator.decline(&offer.agent, &offer.framework, &rest, None);
             } else {
-                self.allocator.give_back(&offer.agent, &offer.framework, &offer.resources, None);
+                self.allocator.decline(&offer.agent, &offer.framework, &offer.resources, None);
             }
         }
     }
 
-    /// The offers that nobody answered yet.
+    /// The unanswered offers.
     pub(super) fn offers(&self) -> &[Grant] {
         &self.offers
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tepui_docker::ContainerReport;
-use tepui_executors::container::machine::{ContainerMachine, Effect, Happening, NotCreated, Observed};
+use tepui_executors::container::machine::{ContainerMachine, Effect, IoEvent, NotCreated, Observed};
 use tepui_executors::machine::Machine;
 use tepui_types::ContainerId;
 
@@ -40,7 +40,7 @@ struct Follow {
 pub(crate) enum Step {
     Follow,
     Inspect(String),
-    Happened(Happening),
+    Io(IoEvent),
 }
 
 impl Step {
@@ -48,7 +48,7 @@ impl Step {
         match self {
             Step::Follow => "container-follow",
             Step::Inspect(_) => "container-inspect",
-            Step::Happened(_) => "container-happened",
+            Step::Io(_) => "container-happened",
         }
     }
 }
@@ -70,7 +70,7 @@ fn holder<'w>(world: &'w mut World, agent: usize, id: &ContainerId) -> Option<&'
     get(world, agent, id).and_then(holder_of)
 }
 
-pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: Input<Happening>) {
+pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: Input<IoEvent>) {
     let now = world.elapsed();
     let World { rng, agents, .. } = world;
     let Some(holder) = agents[agent].host.executor_mut(id).and_then(holder_of) else { return };
@@ -113,13 +113,13 @@ pub(super) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
         Step::Inspect(container) => {
             let former_end = holder(world, agent, id).and_then(|holder| holder.former_end);
             match engine::inspect(world, agent, &container, former_end) {
-                Some(observed) => plan_step(world, agent, id, Step::Happened(Happening::Inspected(observed))),
+                Some(observed) => plan_step(world, agent, id, Step::Io(IoEvent::Inspected(observed))),
                 None => {
                     plan(world, agent, id, ENGINE_RETRY, ExecutorStep::Container(Step::Inspect(container)))
                 }
             }
         }
-        Step::Happened(happening) => drive(world, agent, id, Input::Happening(happening)),
+        Step::Io(io_event) => drive(world, agent, id, Input::IoEvent(io_event)),
     }
 }
 
@@ -149,12 +149,12 @@ pub(crate) fn created(
     if let Some(holder) = holder(world, agent, id) {
         holder.former_end = former_end;
     }
-    report(world, agent, id, Happening::Created(outcome));
+    report(world, agent, id, IoEvent::Created(outcome));
 }
 
 /// An answer of the engine is on its way to an executor.
-pub(crate) fn report(world: &mut World, agent: usize, id: &ContainerId, happening: Happening) {
-    plan_step(world, agent, id, Step::Happened(happening));
+pub(crate) fn report(world: &mut World, agent: usize, id: &ContainerId, io_event: IoEvent) {
+    plan_step(world, agent, id, Step::Io(io_event));
 }
 
 /// Something happened to a container of the engine on this machine.
@@ -172,8 +172,8 @@ fn observe_one(world: &mut World, agent: usize, id: &ContainerId, container: &st
     follow.arrival = follow.arrival.max(at);
     follow.is_open = *observed != Observed::Missing;
     let wait = follow.arrival - world.queue.now();
-    let happening = Happening::Observed(observed.clone());
-    plan(world, agent, id, wait, ExecutorStep::Container(Step::Happened(happening)));
+    let io_event = IoEvent::Observed(observed.clone());
+    plan(world, agent, id, wait, ExecutorStep::Container(Step::Io(io_event)));
 }
 
 /// The engine on this machine stops: its events end.

@@ -1,4 +1,4 @@
-//! Drives the executors' own machines as their programs do: events, reports of the hands and deadlines in, effects out.
+//! Drives the executors' own machines as their programs do: events of the agent and of the I/O part and deadlines in, effects out.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub(super) enum Input<H> {
     Event(ExecutorEvent),
-    Happening(H),
+    IoEvent(H),
     Due,
     /// The session has terminated.
     Abandoned,
@@ -25,14 +25,14 @@ pub(super) fn feed<M: Machine>(
     machine: &mut M,
     now: Duration,
     rng: &mut Rng,
-    input: Input<M::Happening>,
+    input: Input<M::IoEvent>,
 ) -> Vec<M::Effect> {
     let mut uuid = || rng.uuid();
     let mut moment = Moment { now, uuid: &mut uuid };
     let mut effects = Vec::new();
     match input {
         Input::Event(event) => machine.on_event(&mut moment, event, &mut effects),
-        Input::Happening(happening) => machine.happened(&mut moment, happening, &mut effects),
+        Input::IoEvent(io_event) => machine.on_io_event(&mut moment, io_event, &mut effects),
         Input::Due => machine.due(&mut moment, &mut effects),
         Input::Abandoned => machine.abandoned(&mut moment, &mut effects),
     }
@@ -78,7 +78,7 @@ impl Input<std::convert::Infallible> {
     fn widen<H>(self) -> Input<H> {
         match self {
             Input::Event(event) => Input::Event(event),
-            Input::Happening(never) => match never {},
+            Input::IoEvent(never) => match never {},
             Input::Due => Input::Due,
             Input::Abandoned => Input::Abandoned,
         }

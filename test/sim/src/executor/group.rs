@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tepui_executors::checks::{CheckKind, Outcome, Target};
 use tepui_executors::default::calls;
-use tepui_executors::default::machine::{DefaultMachine, Effect, Happening, Id, Waited};
+use tepui_executors::default::machine::{DefaultMachine, Effect, Id, IoEvent, Waited};
 use tepui_executors::machine::Machine;
 use tepui_proto::mesos::v1::agent::{Call, Response};
 use tepui_types::{ConnId, ContainerId};
@@ -94,7 +94,7 @@ fn group_of(executor: &mut Executor) -> Option<&mut Group> {
     }
 }
 
-pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: Input<Happening>) {
+pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: Input<IoEvent>) {
     let now = world.elapsed();
     let World { rng, agents, .. } = world;
     let Some(group) = agents[agent].host.executor_mut(id).and_then(group_of) else { return };
@@ -141,7 +141,7 @@ pub(super) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
             if probe::is_bad(&outcome) {
                 world.checks.observe(&Fact::ProbeFails { container: id, task: &task });
             }
-            drive(world, agent, id, Input::Happening(Happening::Probed(task, kind, outcome)));
+            drive(world, agent, id, Input::IoEvent(IoEvent::Probed(task, kind, outcome)));
         }
     }
 }
@@ -202,12 +202,12 @@ pub(super) fn answered(world: &mut World, agent: usize, id: &ContainerId, conn: 
     }
     let removed = group(world, agent, id).and_then(|group| group.requests.remove(&number));
     let Some(Request { purpose, .. }) = removed else { return };
-    let happening = match purpose {
+    let io_event = match purpose {
         Purpose::Kill => return, // It arrived, or the container has terminated.
-        Purpose::Launch(task) => Happening::Launched(task, refused.map_or(Ok(()), |(_, why)| Err(why))),
-        Purpose::Wait(task) => Happening::Waited(task, waited(refused, body)),
+        Purpose::Launch(task) => IoEvent::Launched(task, refused.map_or(Ok(()), |(_, why)| Err(why))),
+        Purpose::Wait(task) => IoEvent::Waited(task, waited(refused, body)),
     };
-    drive(world, agent, id, Input::Happening(happening));
+    drive(world, agent, id, Input::IoEvent(io_event));
 }
 
 fn waited(refused: Option<(u16, String)>, body: Option<Box<Response>>) -> Waited {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tepui_client::v1::TaskInfo;
 use tepui_client::v1::task_status::Reason;
 use tepui_executors::checks::{CheckKind, Outcome};
-use tepui_executors::command::machine::{CommandMachine, Effect, Ended, Happening, Limited, Started};
+use tepui_executors::command::machine::{CommandMachine, Effect, Ended, IoEvent, Limited, Started};
 use tepui_executors::machine::Machine;
 use tepui_types::ContainerId;
 
@@ -94,7 +94,7 @@ fn task_of(executor: &Executor) -> Option<(String, Script)> {
     executor.tasks.iter().next().map(|(name, task)| (name.clone(), task.script))
 }
 
-pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: Input<Happening>) {
+pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: Input<IoEvent>) {
     let now = world.elapsed();
     let World { rng, agents, .. } = world;
     let Some(single) = agents[agent].host.executor_mut(id).and_then(single_of) else { return };
@@ -128,7 +128,7 @@ pub(super) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
             if let Some((task, _)) = task.filter(|_| probe::is_bad(&outcome)) {
                 world.checks.observe(&Fact::ProbeFails { container: id, task: &task });
             }
-            drive(world, agent, id, Input::Happening(Happening::Probed(kind, outcome)));
+            drive(world, agent, id, Input::IoEvent(IoEvent::Probed(kind, outcome)));
         }
     }
 }
@@ -154,7 +154,7 @@ fn started(world: &mut World, agent: usize, id: &ContainerId, fails: bool) {
         single.process = Process::Ended;
         world.checks.observe(&Fact::TaskEnds { container: id, task: &task, end: TaskEnd::NotStarted });
         let why = Err("pretended failure".into());
-        return drive(world, agent, id, Input::Happening(Happening::Spawned(why)));
+        return drive(world, agent, id, Input::IoEvent(IoEvent::Spawned(why)));
     }
     single.process = Process::Running(match (hangs, draw) {
         (true, true) => SignalResponse::Stuck,
@@ -165,7 +165,7 @@ fn started(world: &mut World, agent: usize, id: &ContainerId, fails: bool) {
     if script.ending == CommandExit::Crash && script.run == 0 {
         return exit(world, agent, id, 256, false); // The executor dies with it, before any update.
     }
-    drive(world, agent, id, Input::Happening(Happening::Spawned(Ok(Started::default()))));
+    drive(world, agent, id, Input::IoEvent(IoEvent::Spawned(Ok(Started::default()))));
     if let Some(step) = next_step(&script) {
         plan(world, agent, id, script.run, step);
     }
@@ -225,7 +225,7 @@ fn ends(world: &mut World, agent: usize, id: &ContainerId, status: i32, out_of_m
         true => Err("pretended failure of the engine".into()),
         false => Ok(wait_result(world.sabotage.forge_exit(status), in_docker, out_of_memory)),
     };
-    drive(world, agent, id, Input::Happening(Happening::Ended(ended)));
+    drive(world, agent, id, Input::IoEvent(IoEvent::Ended(ended)));
 }
 
 /// A Docker engine reports exit codes and OOM kills only.

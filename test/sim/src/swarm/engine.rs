@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tepui_docker::{ContainerReport, ContainerTask};
-use tepui_executors::container::machine::{Happening, NotCreated, Observed};
+use tepui_executors::container::machine::{IoEvent, NotCreated, Observed};
 use tepui_swarm::{Engine as Listed, EngineOperation, Occupant};
 use tepui_types::{ContainerId, TaskId};
 
@@ -54,7 +54,7 @@ enum State {
     Exited { code: i64, oom_killed: bool },
 }
 
-/// What an engine is asked for.
+/// Requests to an engine.
 #[derive(Debug)]
 pub(crate) enum Request {
     Create {
@@ -69,7 +69,7 @@ pub(crate) enum Request {
         id: String,
         grace: u64,
     },
-    /// By the executor: nobody has learned of the container.
+    /// By the executor: the container was not reported.
     Undo {
         executor: ContainerId,
         id: String,
@@ -235,7 +235,7 @@ fn arrives(world: &mut World, machine: usize, request: Request) {
         }
         Request::Start { executor, id } => {
             let started = if is_up { start(world, machine, &id) } else { Err(away()) };
-            executor::container::report(world, machine, &executor, Happening::Started(started));
+            executor::container::report(world, machine, &executor, IoEvent::Started(started));
         }
         Request::Stop { id, grace } if is_up => {
             let wait = between(&mut world.rng, MS, grace.max(MS));
@@ -249,7 +249,7 @@ fn arrives(world: &mut World, machine: usize, request: Request) {
             if is_up {
                 remove(world, machine, &id);
             }
-            executor::container::report(world, machine, &executor, Happening::Observed(Observed::Missing));
+            executor::container::report(world, machine, &executor, IoEvent::Observed(Observed::Missing));
         }
         Request::Operate(EngineOperation::Kill(id)) if is_up => exit(world, machine, &id, EXIT_KILLED, false),
         Request::Operate(EngineOperation::Remove(id)) if is_up => remove(world, machine, &id),
@@ -400,7 +400,7 @@ pub(super) fn stop(world: &mut World, machine: usize, wait: u64) {
     plan(world, wait, SwarmStep::Engine(Step::Up { machine }));
 }
 
-/// Shows a change to everybody who follows it.
+/// Sends a change to all subscribers.
 fn changed(world: &mut World, machine: usize, id: &str, observed: Observed) {
     executor::container::observe(world, machine, id, &observed);
     watch::changed(world, machine);

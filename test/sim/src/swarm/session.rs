@@ -157,7 +157,7 @@ fn lost(world: &mut World, life: u32) {
 pub(crate) fn closed(world: &mut World, life: u32, conn: ConnId, kind: Kind) {
     let Some(link) = link(world, life) else { return };
     match kind {
-        // Nobody can say whether the master received the calls: the next subscription reconciles.
+        // It is unknown whether the master received the calls: the next subscription reconciles.
         Kind::Calls if link.calls == Some(conn) => {
             link.calls = None;
             let lost = std::mem::take(&mut link.pending).into_values().flat_map(Sent::offers);
@@ -289,7 +289,7 @@ fn answered(world: &mut World, life: u32, conn: ConnId, exchange: ConnId, refuse
     let sent = link.pending.remove(&exchange);
     let Some((status, message)) = refused else {
         if let Some(Sent::Other(call)) = sent {
-            link.session.remember(&call);
+            link.session.apply_accepted(&call);
         }
         return;
     };

@@ -66,21 +66,21 @@ fn framework(answer: &Value, colours: bool) -> String {
         .map(|(key, words)| format!(", {} {words}", number(agents, key)));
     detail.value("agents", format!("{}{}", number(agents, "registered"), away.collect::<String>()));
     let mut text = detail.render(colours);
-    for standing in lists(answer, &["roles"]) {
-        text += &format!("\n\n{}", self::standing(standing, colours));
+    for client_report in lists(answer, &["roles"]) {
+        text += &format!("\n\n{}", self::client_report(client_report, colours));
     }
     text
 }
 
-fn standing(standing: &Value, colours: bool) -> String {
+fn client_report(client_report: &Value, colours: bool) -> String {
     let mut detail = Detail::default();
-    detail.value("role", text(standing, "role")).value("place", text(standing, "place_text"));
-    detail.value("share", percent(standing)).value("holds", resources(&standing["held"]));
-    detail.value("offered last", text(standing, "last_offered_text"));
+    detail.value("role", text(client_report, "role")).value("place", text(client_report, "place_text"));
+    detail.value("share", percent(client_report)).value("holds", resources(&client_report["held"]));
+    detail.value("offered last", text(client_report, "last_offered_text"));
     let row = |reason: &Value| vec![Cell::text(text(reason, "text"))];
-    let rows = lists(standing, &["reasons"]).map(row).collect();
+    let rows = lists(client_report, &["reasons"]).map(row).collect();
     detail.table("AGENTS", Table::new(&["WHY"], rows));
-    let slack = &standing["slack"];
+    let slack = &client_report["slack"];
     borrowing(&mut detail, slack);
     let rows = lists(slack, &["reasons"]).map(row).collect();
     detail.table("SLACK", Table::new(&["WHY"], rows));
@@ -97,15 +97,15 @@ fn role(answer: &Value, colours: bool) -> String {
     detail.value("kept for it", resources(&answer["required"]));
     detail.value("for any role", resources(&answer["surplus"]));
     borrowing(&mut detail, &answer["slack"]);
-    let row = |standing: &Value| {
+    let row = |client_report: &Value| {
         vec![
-            Cell::text(text(standing, "framework_id")),
-            Cell::text(text(standing, "place_text")),
-            Cell::text(percent(standing)),
-            Cell::text(resources(&standing["held"])),
-            Cell::text(resources(&standing["slack"]["borrowed"])),
-            Cell::text(text(&standing["slack"], "place_text")),
-            Cell::text(text(standing, "last_offered_text")),
+            Cell::text(text(client_report, "framework_id")),
+            Cell::text(text(client_report, "place_text")),
+            Cell::text(percent(client_report)),
+            Cell::text(resources(&client_report["held"])),
+            Cell::text(resources(&client_report["slack"]["borrowed"])),
+            Cell::text(text(&client_report["slack"], "place_text")),
+            Cell::text(text(client_report, "last_offered_text")),
         ]
     };
     let rows = lists(answer, &["frameworks"]).map(row).collect();
@@ -122,8 +122,8 @@ fn borrowing(detail: &mut Detail, slack: &Value) {
     }
 }
 
-fn percent(standing: &Value) -> String {
-    format!("{} %", amount::number((number(standing, "share") * 1000.0).round() / 10.0))
+fn percent(client_report: &Value) -> String {
+    format!("{} %", amount::number((number(client_report, "share") * 1000.0).round() / 10.0))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::frameworks::{FrameworkState, roles};
-use super::{Cluster, block_on, find, tasks_of};
+use super::{Cluster, block_on, find, task_rows};
 use crate::amount;
 use crate::detail::{Detail, labels, resources};
 use crate::listing::{lists, number, text};
@@ -71,7 +71,7 @@ fn render(framework: &Value, now: f64, colours: bool) -> String {
         .table("OFFERS", offers(framework))
         .table("EXECUTORS", executors(framework));
     let tasks = lists(framework, &["tasks", "unreachable_tasks", "completed_tasks"]);
-    tasks_of::add(&mut detail, tasks, ("slave_id", "AGENT"), now);
+    task_rows::add(&mut detail, tasks, ("slave_id", "AGENT"), now);
     detail.render(colours)
 }
 

@@ -13,7 +13,7 @@ use crate::Config;
 use crate::agent::Agent;
 use crate::rules::environment::shutdown_grace;
 use crate::rules::overdue::longest;
-use crate::state::tables::Timer;
+use crate::state::bookkeeping::Timer;
 use crate::state::{Executor, Kill, Task};
 
 /// Default time between SIGTERM and SIGKILL, as in the built-in executors.

@@ -34,7 +34,7 @@ pub(crate) fn update_framework(agent: &mut Agent, info: pb::FrameworkInfo, out: 
 
 /// A framework that returns keeps its completed tasks.
 fn add_framework(agent: &mut Agent, id: FrameworkId, info: pb::FrameworkInfo, out: &mut Out) {
-    let (completed_executors, number) = history::take_back(agent, &id);
+    let (completed_executors, number) = history::reopen(agent, &id);
     let framework = Framework {
         id: id.clone(),
         info: Arc::new(info),

@@ -36,7 +36,7 @@ pub(crate) fn kill_task(
         TaskStage::Queued { .. } => kill_queued(agent, now, framework, &id, task, out),
         TaskStage::Launched { kill, .. } => {
             let is_repeated = kill.is_requested();
-            remember(agent, framework, &id, task, policy, out);
+            record_kill(agent, framework, &id, task, policy, out);
             send(agent, framework, &id, task, out);
             match is_repeated {
                 false => await_kill(agent, now, framework, &id, task),
@@ -48,7 +48,7 @@ pub(crate) fn kill_task(
 }
 
 /// Recorded, so that neither a restart nor an executor that is away just now makes the task live on.
-fn remember(
+fn record_kill(
     agent: &mut Agent,
     framework: &FrameworkId,
     id: &ExecutorId,

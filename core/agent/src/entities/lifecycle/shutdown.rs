@@ -10,7 +10,7 @@ use super::end::executor_ended;
 use crate::agent::{Agent, Out};
 use crate::rules::checkpoint::record_executor;
 use crate::rules::environment::shutdown_grace;
-use crate::state::tables::Timer;
+use crate::state::bookkeeping::Timer;
 use crate::state::{Cause, ExecutorEvent, ExecutorPhase};
 
 /// Shuts an executor down; after its grace period it is destroyed.

@@ -11,7 +11,7 @@ use crate::agent::{Agent, Out};
 use crate::entities::status;
 use crate::rules::nested;
 use crate::state::Phase;
-use crate::state::tables::Timer;
+use crate::state::bookkeeping::Timer;
 use crate::state::transition::Transition;
 
 /// Terminates all executors of a framework; updates of its tasks are no longer needed.

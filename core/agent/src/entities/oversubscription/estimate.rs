@@ -11,8 +11,8 @@ use tepui_types::ContainerId;
 use crate::agent::{Agent, Out};
 use crate::entities::operations;
 use crate::state::Executor;
-use crate::state::tables::Timer;
-use crate::state::tables::{Estimator, Used, Watched};
+use crate::state::bookkeeping::Timer;
+use crate::state::bookkeeping::{Estimator, Used, Watched};
 
 /// Half-life of a peak above the average.
 const PEAK_HALF_LIFE: Duration = Duration::from_secs(300);

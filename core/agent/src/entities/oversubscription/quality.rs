@@ -9,7 +9,7 @@ use tepui_types::{ExecutorId, FrameworkId};
 
 use crate::agent::{Agent, Out};
 use crate::entities::{lifecycle, status};
-use crate::state::tables::{Load, QosController};
+use crate::state::bookkeeping::{Load, QosController};
 use crate::state::{Cause, Executor};
 
 /// A new sample of the machine.

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use tepui_fsm::Wall;
 use tepui_resources::{Name, Resources, Scalar};
 
-use crate::state::tables::ExecutorKey;
+use crate::state::bookkeeping::ExecutorKey;
 
 /// Resources of one executor including its tasks, without allocation.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use tepui_types::{TaskId, duration_text};
 use crate::agent::{Agent, Out};
 use crate::entities::status::Verdict;
 use crate::entities::{lifecycle, status};
-use crate::state::tables::ExecutorKey;
+use crate::state::bookkeeping::ExecutorKey;
 use crate::state::{Cause, Executor, ExecutorPhase, Phase};
 use choose::Holding;
 
@@ -48,7 +48,7 @@ pub(crate) fn settle(agent: &mut Agent, now: Now, out: &mut Out) {
     let mut waiting: Vec<ExecutorKey> = agent.slack.waiting.keys().cloned().collect();
     waiting.sort_by_key(|key| agent.slack.waiting.get(key).copied());
     let role = waiting.iter().find_map(|key| role_of(agent.state.executor(&key.0, &key.1)?));
-    take_back(agent, now, role.as_ref(), out);
+    preempt_holders(agent, now, role.as_ref(), out);
     for key in waiting {
         let executor = agent.state.executor(&key.0, &key.1);
         if executor.is_none_or(|executor| executor.is_ending() || executor.queue.is_empty()) {
@@ -86,7 +86,7 @@ pub(crate) fn reservations_changed(agent: &mut Agent, now: Now, operation: &Oper
         Operation::GrowVolume { .. } | Operation::ShrinkVolume { .. } => return settle(agent, now, out),
     };
     let role = changed.iter().find_map(|resource| resource.reservation_role().cloned());
-    take_back(agent, now, role.as_ref(), out);
+    preempt_holders(agent, now, role.as_ref(), out);
     settle(agent, now, out);
 }
 
@@ -143,7 +143,7 @@ fn start(agent: &mut Agent, now: Now, key: &ExecutorKey, out: &mut Out) {
 }
 
 /// Preempts the holders of the needed resources. Executors that are already terminating do not count as holders.
-fn take_back(agent: &mut Agent, now: Now, role: Option<&Role>, out: &mut Out) {
+fn preempt_holders(agent: &mut Agent, now: Now, role: Option<&Role>, out: &mut Out) {
     if agent.slack.borrowers.is_empty() {
         return;
     }

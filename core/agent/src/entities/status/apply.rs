@@ -14,7 +14,7 @@ use super::make::{self, Verdict};
 use crate::agent::{Agent, Out};
 use crate::rules::environment::agent_ip;
 use crate::rules::overdue::overdue;
-use crate::state::tables::Timer;
+use crate::state::bookkeeping::Timer;
 use crate::state::{ContainerStage, Counters, Delivery, Task, TaskEvent};
 
 /// An update made by the agent about a known task, or about one that was dropped.

@@ -15,7 +15,7 @@ use tepui_types::{FrameworkId, TaskId, TaskStateExt};
 
 use crate::Record;
 use crate::agent::{Agent, Out};
-use crate::state::tables::{RETRY_MIN, Stream, Timer};
+use crate::state::bookkeeping::{RETRY_MIN, Stream, Timer};
 use crate::state::transition::{TaskUpdate, Transition};
 
 pub(crate) use apply::{apply_update, from_agent, merged_container_status, report_missing, restore};
@@ -86,7 +86,7 @@ fn forget(agent: &mut Agent, framework: &FrameworkId, task: &TaskId) -> Range<u6
 
 /// Removes all updates of a framework.
 pub(crate) fn close_all(agent: &mut Agent, framework: &FrameworkId, out: &mut Out) {
-    for task in tasks_of(agent, framework) {
+    for task in framework_tasks(agent, framework) {
         let seqs = forget(agent, framework, &task);
         if agent.is_checkpointing(framework) {
             out.record(Record::UpdatesRemoved { framework: framework.clone(), task, seqs });
@@ -120,7 +120,7 @@ pub(crate) fn resume(agent: &mut Agent, now: Now, out: &mut Out) {
 
 /// A framework has a new scheduler: its heads are sent again.
 pub(crate) fn resume_framework(agent: &mut Agent, now: Now, framework: &FrameworkId, out: &mut Out) {
-    for task in tasks_of(agent, framework) {
+    for task in framework_tasks(agent, framework) {
         resend(agent, now, framework, &task, out);
     }
 }
@@ -141,7 +141,7 @@ fn resend(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, o
     }
 }
 
-fn tasks_of(agent: &Agent, framework: &FrameworkId) -> Vec<TaskId> {
+fn framework_tasks(agent: &Agent, framework: &FrameworkId) -> Vec<TaskId> {
     let from = (framework.clone(), TaskId::new(""));
     let own = agent.streams.range(from..).take_while(|((id, _), _)| id == framework);
     own.map(|((_, task), _)| task.clone()).collect()

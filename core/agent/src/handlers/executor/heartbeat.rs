@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1::executor::{Event, event};
 use tepui_types::{ExecutorId, FrameworkId};
 
 use crate::agent::{Agent, Out};
-use crate::state::tables::Timer;
+use crate::state::bookkeeping::Timer;
 
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
 

@@ -14,7 +14,7 @@ use tepui_types::{Answer, ConnId, ExecutorId, FrameworkId, Rejection, Status};
 use crate::agent::{Agent, Out};
 use crate::interface::input::Sender;
 use crate::rules::authorization;
-use crate::state::tables::Timer;
+use crate::state::bookkeeping::Timer;
 use crate::state::transition::Transition;
 use crate::state::{ExecutorEvent, ExecutorPhase, Phase};
 

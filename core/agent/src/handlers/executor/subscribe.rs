@@ -15,7 +15,7 @@ use crate::entities::lifecycle;
 use crate::entities::reconcile::reconcile;
 use crate::entities::status::{self, Verdict};
 use crate::handlers::recover;
-use crate::state::tables::{EarlySubscription, Timer};
+use crate::state::bookkeeping::{EarlySubscription, Timer};
 use crate::state::transition::Transition;
 use crate::state::{ExecutorEvent, ExecutorPhase};
 

@@ -15,7 +15,7 @@ use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, Termination
 use super::ingest::ingest;
 use crate::agent::{Agent, Out};
 use crate::state::Executor;
-use crate::state::tables::WaitingUpdates;
+use crate::state::bookkeeping::WaitingUpdates;
 
 pub(crate) fn update(
     agent: &mut Agent,

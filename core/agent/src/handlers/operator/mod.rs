@@ -25,7 +25,7 @@ use crate::rules::authorization::authorize_operator;
 use crate::rules::checkpoint::termination_to;
 use crate::rules::gc;
 use crate::rules::nested::{answer_all, forget, forget_below, is_recorded};
-use crate::state::tables::WaitForm;
+use crate::state::bookkeeping::WaitForm;
 use crate::state::{ContainerStage, Executor, Phase};
 use crate::{Caller, Record};
 

@@ -7,7 +7,7 @@ use super::{Answered, checked_id, executor_in};
 use crate::agent::Agent;
 use crate::rules::nested::{answer, missing};
 use crate::state::ContainerStage;
-use crate::state::tables::WaitForm;
+use crate::state::bookkeeping::WaitForm;
 
 pub(super) fn wait(agent: &mut Agent, conn: ConnId, id: &pb::ContainerID, form: WaitForm) -> Answered {
     let id = checked_id(id)?;

@@ -18,8 +18,8 @@ use crate::entities::status;
 use crate::handlers::operator;
 use crate::rules::checkpoint::{rebuilt_executor, rebuilt_framework};
 use crate::rules::history;
+use crate::state::bookkeeping::Stream;
 use crate::state::key::Key;
-use crate::state::tables::Stream;
 use crate::state::{Completion, Container, ContainerStage, Delivery, Drain, Kill, Task, TaskStage};
 
 /// Fills a new agent with what was recorded; the keys of what was left out.

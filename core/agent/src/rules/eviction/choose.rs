@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 
 use tepui_types::ContainerId;
 
-use crate::state::tables::MemoryUse;
+use crate::state::bookkeeping::MemoryUse;
 
 /// The container with the most memory beyond its request. Usage and requests of nested containers are subtracted, so
 /// an executor is charged for its tasks only if these have no cgroups of their own. None if all are within their

@@ -16,7 +16,7 @@ use tepui_types::{ContainerId, ContainerOp, Termination};
 use super::{BYTES_PER_MB, stays, termination};
 use crate::agent::{Agent, Out};
 use crate::rules::gc;
-use crate::state::tables::{Evicting, Releasing, SandboxUse};
+use crate::state::bookkeeping::{Evicting, Releasing, SandboxUse};
 
 /// How long the sandbox of an evicted container may take to be removed before the next one goes.
 const REMOVAL_WAIT: Duration = Duration::from_secs(30);

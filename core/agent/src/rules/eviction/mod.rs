@@ -19,7 +19,7 @@ use tepui_types::{ContainerId, ContainerOp, Termination};
 
 use crate::agent::{Agent, Out};
 use crate::state::ContainerStage;
-use crate::state::tables::{Evicting, MachineMemory, MemoryUse};
+use crate::state::bookkeeping::{Evicting, MachineMemory, MemoryUse};
 
 pub(crate) use disk::sandboxes_measured;
 
@@ -109,7 +109,7 @@ fn termination(reason: Reason, message: String, (name, used_bytes): (&str, u64))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::tables::Eviction;
+    use crate::state::bookkeeping::Eviction;
 
     #[test]
     fn memory_is_short_below_threshold_or_under_pressure() {

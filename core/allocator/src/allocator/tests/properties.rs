@@ -31,7 +31,7 @@ enum Step {
     Quota(usize, u8, u8),
     /// After so many milliseconds, with time for so many agents.
     Allocate(u64, usize),
-    GiveBack(usize, Option<u8>),
+    Decline(usize, Option<u8>),
     Launch(usize, u8),
     Release(usize),
     Occupy(usize, usize, usize),
@@ -57,7 +57,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (role(), 1..9u8).prop_map(|(r, weight)| Step::Weight(r, weight)),
         2 => (role(), 0..6u8, 0..6u8).prop_map(|(r, least, most)| Step::Quota(r, least, most)),
         8 => (0..3_000u64, 1..6usize).prop_map(|(millis, pieces)| Step::Allocate(millis, pieces)),
-        3 => (any::<usize>(), proptest::option::of(0..9u8)).prop_map(|(n, seconds)| Step::GiveBack(n, seconds)),
+        3 => (any::<usize>(), proptest::option::of(0..9u8)).prop_map(|(n, seconds)| Step::Decline(n, seconds)),
         4 => (any::<usize>(), 0..4u8).prop_map(|(n, part)| Step::Launch(n, part)),
         3 => any::<usize>().prop_map(Step::Release),
         1 => (agent(), framework(), role()).prop_map(|(a, f, r)| Step::Occupy(a, f, r)),
@@ -134,7 +134,7 @@ impl World {
             }
             Step::Quota(r, least, most) => self.quota(ROLES[r].into(), least, most),
             Step::Allocate(millis, pieces) => self.allocate(millis, pieces),
-            Step::GiveBack(n, seconds) => self.give_back(n, seconds),
+            Step::Decline(n, seconds) => self.decline(n, seconds),
             Step::Launch(n, part) => self.launch(n, part),
             Step::Release(n) => {
                 if let Some(task) = take(&mut self.tasks, n) {
@@ -222,11 +222,11 @@ impl World {
         }
     }
 
-    fn give_back(&mut self, n: usize, seconds: Option<u8>) {
+    fn decline(&mut self, n: usize, seconds: Option<u8>) {
         let Some(offer) = take(&mut self.offers, n) else { return };
         let until =
             seconds.and_then(|seconds| self.allocator.refusal(Mono(self.now), Some(f64::from(seconds))));
-        self.allocator.give_back(&offer.agent, &offer.framework, &offer.resources, until);
+        self.allocator.decline(&offer.agent, &offer.framework, &offer.resources, until);
     }
 
     fn launch(&mut self, n: usize, part: u8) {
@@ -234,7 +234,7 @@ impl World {
         let used: Resources = offer.resources.iter().skip(usize::from(part)).cloned().collect();
         self.allocator.launch(&offer.agent, &offer.framework, &used);
         let rest = &offer.resources - &used.non_shared();
-        self.allocator.give_back(&offer.agent, &offer.framework, &rest, None);
+        self.allocator.decline(&offer.agent, &offer.framework, &rest, None);
         self.tasks.push(Grant { resources: used, ..offer });
     }
 
@@ -322,7 +322,7 @@ fn same_seed_gives_the_same_grants() {
 /// Histories that once left something idle.
 #[test]
 fn recorded_regressions_leave_no_resource_idle() {
-    use Step::{AddAgent, Allocate, Framework, GiveBack, Quota, UpdateAgent};
+    use Step::{AddAgent, Allocate, Decline, Framework, Quota, UpdateAgent};
     for steps in [
         vec![
             Quota(1, 1, 0),
@@ -343,7 +343,7 @@ fn recorded_regressions_leave_no_resource_idle() {
             AddAgent(2, 1),
             Quota(3, 2, 4),
             Allocate(0, 3),
-            GiveBack(0, None),
+            Decline(0, None),
         ],
     ] {
         let mut world = World::new(false);

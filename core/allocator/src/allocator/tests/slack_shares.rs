@@ -91,7 +91,7 @@ impl Cluster {
         }
         let rest = resources - &used;
         if !rest.is_empty() {
-            self.allocator.give_back(agent, framework, &rest, None);
+            self.allocator.decline(agent, framework, &rest, None);
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn everything(
         adopt_task(master, task, out);
     }
     for task in report.completed_tasks {
-        remember(master, id, task);
+        adopt_completed(master, id, task);
     }
     for isolation in report.isolations {
         remember_isolation(master, &isolation);
@@ -82,7 +82,7 @@ pub(super) fn compare(
         kill_double(master, &task, out);
         // A terminal unknown task was acknowledged; the agent receives that when it sends the update again.
         if !known && !strangers.contains(&task.framework_id) && !task.state().is_terminal() {
-            take_back(master, task, out);
+            adopt_lost(master, task, out);
         }
     }
     for operation in report.operations {
@@ -99,7 +99,7 @@ fn acknowledge_again(master: &Master, id: &AgentId, out: &mut Out) {
 }
 
 /// A running task that was declared lost when its agent's link broke: it is booked again, until it is dead.
-fn take_back(master: &mut Master, task: Task, out: &mut Out) {
+fn adopt_lost(master: &mut Master, task: Task, out: &mut Out) {
     let key = (task.framework_id.clone(), task.id.clone());
     let agent_id = task.agent_id.clone();
     adopt_task(master, task, out);
@@ -182,7 +182,7 @@ fn adopt_operation(master: &mut Master, id: &AgentId, operation: pb::Operation) 
 }
 
 /// A task the agent has completed, for readers of a new master.
-fn remember(master: &mut Master, id: &AgentId, task: pb::Task) {
+fn adopt_completed(master: &mut Master, id: &AgentId, task: pb::Task) {
     let task = Task::reported(id, task, Resources::new());
     let known = master.framework(&task.framework_id).is_some_and(|it| it.completed_tasks.contains(&task.id));
     if !known {
@@ -195,7 +195,7 @@ fn remember_isolation(master: &mut Master, isolation: &Isolation) {
     let executor_id = ExecutorId::from(&*isolation.executor_id);
     match master.framework_mut(&framework_id) {
         Some(framework) => task::remember_isolation(framework, &executor_id, isolation.shares_cgroups),
-        None => master.isolations.remember(framework_id, executor_id, isolation.shares_cgroups),
+        None => master.isolations.insert(framework_id, executor_id, isolation.shares_cgroups),
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn accept(master: &mut Master, now: Now, from: &FrameworkId, call: Ac
     }
     let agent_id = accepted.agent_id.clone();
     release_rest(master, now, accepted, call.filters.refuse_seconds);
-    slack::take_back(master, &agent_id, out);
+    slack::rescind_over_lent(master, &agent_id, out);
 }
 
 /// The offers must be live, the caller's own, and of one role and agent. Returns one of them for all.
@@ -102,10 +102,10 @@ fn release_rest(master: &mut Master, now: Now, accepted: AcceptedOffers, refuse_
     let made = &pool - &offered;
     let untouched = pool - &made;
     if !untouched.is_empty() {
-        master.allocator.give_back(&agent_id, &framework_id, &untouched, until);
+        master.allocator.decline(&agent_id, &framework_id, &untouched, until);
     }
     let made = made + &set_aside;
     if !made.is_empty() {
-        master.allocator.give_back(&agent_id, &framework_id, &made, None);
+        master.allocator.decline(&agent_id, &framework_id, &made, None);
     }
 }

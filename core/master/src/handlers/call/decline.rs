@@ -16,7 +16,7 @@ pub(super) fn decline(master: &mut Master, now: Now, from: &FrameworkId, call: &
             && let Some(offer) = offer::take(master, &id)
         {
             master.count_offers(from, OfferFate::Declined, 1);
-            master.allocator.give_back(&offer.agent_id, from, &offer.resources, until);
+            master.allocator.decline(&offer.agent_id, from, &offer.resources, until);
         }
     }
 }

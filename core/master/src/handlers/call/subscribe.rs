@@ -86,7 +86,7 @@ fn connect(
             framework.reregistered_at = returning.then_some(now.wall);
             framework::insert(master, framework, terms, out);
         }
-        Some(known) => come_back(master, now, stream, &known, subscription, terms, out)?,
+        Some(known) => resubscribe(master, now, stream, &known, subscription, terms, out)?,
     }
     if let Some(framework) = master.framework(&id).cloned() {
         Master::log(Transition::FrameworkSubscribed { framework, known: is_known }, out);
@@ -96,7 +96,7 @@ fn connect(
 }
 
 /// A known framework: its scheduler lost its stream, was replaced, or outlived a master.
-fn come_back(
+fn resubscribe(
     master: &mut Master,
     now: Now,
     stream: &Stream,

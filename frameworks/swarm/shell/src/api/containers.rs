@@ -89,7 +89,7 @@ impl Api {
         let name = call.query.get("name").map(|name| name.trim_start_matches('/').to_owned());
         let mut created = self.handle().create(name.clone(), spec.clone()).await;
         if let (Err(Rejection::Conflict(_)), Some(taken)) = (&created, &name) {
-            // Its container may have been removed by the engine itself (`--rm`) or by somebody else.
+            // Its container may have been removed by the engine itself (`--rm`) or by another client.
             if self.release_removed(taken).await {
                 created = self.handle().create(name.clone(), spec.clone()).await;
             }
@@ -268,7 +268,7 @@ impl Api {
         let request = super::forward::request(call.method, &path, headers, body)?;
         let answer = target_call(&found, request).await?;
         if let Some(id) = answer.status().is_success().then(|| exec_id(answer.body())).flatten() {
-            self.shared.execs.remember(id, found.target.agent);
+            self.shared.execs.insert(id, found.target.agent);
         }
         Ok(reply::json_bytes(answer.status(), answer.body().to_vec()))
     }

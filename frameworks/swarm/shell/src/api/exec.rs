@@ -13,7 +13,7 @@ use super::forward::request;
 use super::targets::{Target, fan_out};
 use crate::body::{self, Body};
 
-/// Commands whose engine is remembered. An older one is asked for at every engine.
+/// Commands whose engine is stored. An older one is looked up at every engine.
 const EXECS_MAX: usize = 16_384;
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct Known {
 }
 
 impl Execs {
-    pub fn remember(&self, id: String, agent: AgentId) {
+    pub fn insert(&self, id: String, agent: AgentId) {
         let mut known = self.known.lock().expect("no code panics while it holds this lock");
         if known.agents.insert(id.clone(), agent).is_none() {
             known.order.push_back(id);
@@ -75,7 +75,7 @@ impl Api {
         .await;
         let found = answers.into_iter().find(|(_, status)| status.as_ref().is_ok_and(StatusCode::is_success));
         let (target, _) = found.ok_or_else(|| ApiError::not_found(format!("No such exec instance: {id}")))?;
-        self.shared.execs.remember(id.clone(), target.agent.clone());
+        self.shared.execs.insert(id.clone(), target.agent.clone());
         Ok(target)
     }
 }
@@ -88,9 +88,9 @@ mod tests {
     fn oldest_exec_ids_are_evicted() {
         let execs = Execs::default();
         for number in 0..=EXECS_MAX {
-            execs.remember(number.to_string(), AgentId::new("a"));
+            execs.insert(number.to_string(), AgentId::new("a"));
         }
-        execs.remember("1".to_owned(), AgentId::new("b"));
+        execs.insert("1".to_owned(), AgentId::new("b"));
         assert_eq!(execs.agent("0"), None);
         assert_eq!(execs.agent("1"), Some(AgentId::new("b")));
         assert_eq!(execs.agent(&EXECS_MAX.to_string()), Some(AgentId::new("a")));

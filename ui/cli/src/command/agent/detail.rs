@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::amount;
 use crate::command::agents::{AgentState, attributes};
-use crate::command::{Cluster, block_on, find, tasks_of};
+use crate::command::{Cluster, block_on, find, task_rows};
 use crate::detail::{Detail, resources};
 use crate::listing::{lists, number, text};
 use crate::output;
@@ -50,7 +50,7 @@ fn render(agent: &Value, tasks: &Value, now: f64, colours: bool) -> String {
         .table("RESOURCES", amounts(agent))
         .table("RESERVED", reserved(agent));
     let its = lists(tasks, &["tasks"]).filter(|task| task["slave_id"] == agent["id"]);
-    tasks_of::add(&mut detail, its, ("framework_id", "FRAMEWORK"), now);
+    task_rows::add(&mut detail, its, ("framework_id", "FRAMEWORK"), now);
     detail.render(colours)
 }
 
