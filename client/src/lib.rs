@@ -1,6 +1,6 @@
 //! Write frameworks, executors and operator tools for any cluster that speaks the Mesos v1 HTTP APIs.
 //!
-//! - [`scheduler`]: a framework gets offers, launches tasks, hears how they fare.
+//! - [`scheduler`]: a framework gets offers, launches tasks, receives their updates.
 //! - [`executor`]: a program that an agent starts, which runs tasks in its own way.
 //! - [`operator`]: the state of masters and agents, `/api/v1` calls, events, sandbox files.
 //!
@@ -27,7 +27,7 @@
 //!
 //! `examples/framework.rs` and `examples/executor.rs` are complete programs.
 //!
-//! Never here: anything about how our own master and agent work; this crate sees only the wire.
+//! Absent: internals of our own master and agent; this crate has only the protocol.
 #![forbid(unsafe_code)]
 
 pub mod backoff;

@@ -1,7 +1,7 @@
 //! Signals to a process and everything it started, found through `/proc`.
 //!
-//! A tree is the root, its descendants, and whoever shares a process group or a session with one of these, except that
-//! the caller's own group and session are never followed.
+//! A tree is the root, its descendants, and processes that share a process group or a session with one of these,
+//! except that the caller's own group and session are never followed.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -42,7 +42,7 @@ pub fn command(info: &CommandInfo) -> Command {
     };
     command.env_remove(TOKEN);
     for variable in &info.environment.variables {
-        // Secrets were resolved by whoever started this process.
+        // Secrets were resolved by the parent of this process.
         if variable.r#type != Some(environment::variable::Type::SECRET) {
             command.env(&variable.name, variable.value.as_deref().unwrap_or_default());
         }
@@ -131,7 +131,7 @@ pub fn become_task() -> Option<ExitCode> {
 /// session is unchanged because it owns the terminal.
 fn take_terminal() {
     let own = Pid::from_raw(0);
-    // Who is not at the terminal yet would be stopped for taking it.
+    // A background process would be stopped for taking the terminal.
     let mut background = SigSet::empty();
     background.add(Signal::SIGTTOU);
     let taken = background

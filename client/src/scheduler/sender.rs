@@ -123,7 +123,7 @@ impl CallSender {
         match answer {
             Ok((InFlight { reply, remembered }, outcome)) => {
                 if let (Some(call), Ok(())) = (remembered, &outcome) {
-                    // An error means that the session has terminated meanwhile: nothing to remember then.
+                    // An error means that the session has terminated meanwhile: nothing to apply_accepted then.
                     let _ = self.accepted.send(call).await;
                 }
                 let _ = reply.send(outcome); // The caller may have stopped waiting.

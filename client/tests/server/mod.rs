@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-/// An address at which nobody listens.
+/// An address without a listener.
 pub async fn unused_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     listener.local_addr().expect("bound").to_string()

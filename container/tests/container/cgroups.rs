@@ -642,7 +642,7 @@ async fn externally_removed_cgroups_affect_only_their_container() {
     assert!(host.recover(&[&b]).await[0].pid.is_some());
     assert_eq!(host.destroy(&b).await.status, Some(libc::SIGKILL));
     assert!(pids.len() == 2 && pids.iter().all(|pid| !lives(*pid)));
-    // Nobody's cgroup is left, not even the one around all: it is made again.
+    // No cgroup is left, not even the one around all: it is made again.
     kernel::remove_root(&root);
     let c = id("c");
     assert_eq!(host.run(sized(&host, &c, "true", (0.1, 32.0), &[])).await, exited(0));

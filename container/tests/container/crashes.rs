@@ -90,7 +90,7 @@ fn kill(mut agent: Child, said: BufReader<std::process::ChildStdout>) -> Vec<Str
     lines.filter(|line| ["launched", "ended"].contains(&line.as_str())).collect()
 }
 
-/// Whoever works in a directory or for it, but not this test.
+/// Processes that work in a directory or for it, except this test.
 fn processes_of(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let of = |entry: std::fs::DirEntry| {
@@ -177,7 +177,7 @@ async fn agent_killed_at_any_moment_leaves_no_resources_behind() {
         let id = ContainerId::root(format!("c{}", moments.tried));
         let ((agent, mut said), began) = (start_agent(&host, &id), Instant::now());
         match moments.next(whole) {
-            // The first is left alone, and tells how long it takes.
+            // The first is not killed, and measures the duration.
             None => {
                 let mut line = String::new();
                 while line != "ended\n" {
@@ -186,7 +186,7 @@ async fn agent_killed_at_any_moment_leaves_no_resources_behind() {
                 }
                 whole = began.elapsed();
             }
-            // There is nothing to hear between two steps.
+            // No event is sent between two steps.
             Some(delay) => std::thread::sleep(delay),
         }
         let (lived, steps) = (began.elapsed(), kill(agent, said).len());
@@ -206,7 +206,7 @@ async fn agent_killed_at_any_moment_leaves_no_resources_behind() {
         assert!(calls.iter().rfind(is_use).is_none_or(|last| last == "Unmount data"), "{id:?}: {calls:?}");
         assert_eq!(kernel::mounts(&dir), mounts, "{id:?}");
     }
-    // Nobody asks for any of them any more.
+    // No call names any of them any more.
     let mut host = host.restart();
     assert_eq!(host.recover(&[]).await, []);
     until(|| entries(&dir.join("run/containers")).is_empty().then_some(())).await;

@@ -260,7 +260,7 @@ async fn restarted_agent_recovers_containers_and_removes_orphans() {
     }
 }
 
-/// Of a container that is no task's, nobody else tells why it ended; also if that was while no agent was there.
+/// Of a standalone container the agent alone reports the reason; also if it terminated while no agent ran.
 #[tokio::test]
 async fn oom_kill_during_an_agent_restart_is_reported_for_docker() {
     let Some((dockerd, mut host)) = host() else { return };
@@ -314,7 +314,7 @@ async fn oom_kill_of_a_child_destroys_the_docker_container() {
     until(|| (dockerd.inspect("mesos-survivor").is_none()).then_some(())).await;
 }
 
-/// Whoever looks comes too late for one that lives only for a moment; nothing is left of what is around it.
+/// A container that lives only for a moment cannot be inspected; nothing is left of its cgroup.
 #[tokio::test]
 async fn oom_kill_of_a_short_lived_container_is_reported() {
     let Some((dockerd, mut host)) = host() else { return };
@@ -445,7 +445,7 @@ async fn volumes_of_other_drivers_are_mounted_with_their_options() {
     .await;
     assert!(calls.contains(&String::from(r#"Create vol {"size":"7"}"#)), "{calls:?}");
     assert!(calls.contains(&String::from("Mount vol")), "{calls:?}");
-    // What the driver says is what the framework hears.
+    // The driver's message reaches the framework.
     let refused = ContainerId::root("refused");
     let mut spec = in_docker(host.spec(&refused, "true"));
     add_volume_of(&mut spec, driver.name(), pb::Parameters::default());

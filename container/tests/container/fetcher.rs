@@ -139,7 +139,7 @@ async fn failing_servers_are_reported_with_the_cause() {
         let told = failure(host, &path[1..], uri(server.url(path))).await;
         assert!(told.starts_with(&format!("Failed to fetch '{}': {why}", server.url(path))), "{told}");
     }
-    // Bound, so that nobody else gets the port, but without a listener.
+    // Bound, so that no other process gets the port, but without a listener.
     let nobody = tokio::net::TcpSocket::new_v4().unwrap();
     nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://127.0.0.1:{}/x", nobody.local_addr().unwrap().port());

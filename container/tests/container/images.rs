@@ -259,7 +259,7 @@ async fn executor_runs_outside_of_the_task_root_filesystem() {
         let expected = "0 nothing NoNewPrivs:0\n/etc\n4321\nimage /mnt/mesos/sandbox\nCapBnd:0000000000000001\nNoNewPrivs:1\n\
                         bin dev etc mnt proc sys checked in /etc\n/usr\n";
         assert_eq!(seen, expected, "{}", host.read(&id("a"), "stderr"));
-        // Whoever looks into the container sees what the task sees.
+        // A session sees what the task sees.
         let session =
             LaunchSpec { is_session: true, ..host.spec(&id("a").child("s"), "pwd; ls -d /usr; id -u") };
         assert_eq!(host.run(session).await, exited(0));

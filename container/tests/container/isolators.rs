@@ -365,7 +365,7 @@ async fn disk_usage_is_reported() {
     host.destroy(&id("a")).await;
 }
 
-/// Somebody cleans up `/run` while no agent runs; the next one knows what it gave.
+/// `/run` is cleaned up while no agent runs; the next one restores the resources.
 #[tokio::test]
 async fn isolation_is_recovered_without_the_runtime_directory() {
     let enforce = |options: &mut tepui_container::Options| {

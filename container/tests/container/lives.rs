@@ -53,7 +53,7 @@ async fn destroy_at_any_moment_of_a_launch_leaves_no_cgroup_or_mount() {
         let id = ContainerId::root(format!("c{moment}"));
         host.submit(ContainerOp::Launch(Box::new(host.spec(&id, "exec sleep 1000"))));
         if moment > 0 {
-            tokio::time::sleep(APART * moment).await; // There is nothing to hear between two steps of a launch.
+            tokio::time::sleep(APART * moment).await; // No event is sent between two steps of a launch.
         }
         host.submit(ContainerOp::Destroy { id: id.clone() });
         match host.event().await {

@@ -1,4 +1,4 @@
-//! Real processes that outlive the agent: found again, found ended, or ended because nobody wants them.
+//! Real processes that outlive the agent: found again, found terminated, or killed as orphans.
 
 use crate::common::{Host, exited, kernel, lives, until};
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer};
@@ -85,7 +85,7 @@ fn supervisor(
     supervisor
 }
 
-/// Nobody hears its report: writing it makes the kernel send a SIGPIPE, which is not for the command.
+/// Its report has no reader: writing it makes the kernel send a SIGPIPE, which is not for the command.
 #[tokio::test]
 async fn command_survives_an_agent_crash_during_its_launch() {
     let host = Host::new();
@@ -324,7 +324,7 @@ fn wait(code: i32) -> String {
     format!("echo; until [ -e go ]; do sleep 0.01; done; exit {code}")
 }
 
-/// Starts a container with another in it, and somebody cleans up `/run`.
+/// Starts a container with another in it, and cleans up `/run`.
 async fn with_deleted_directories(mut host: Host, more: Option<(&ContainerId, &str)>) -> (Host, u32) {
     let (a, b) = (id("a"), id("a").child("b"));
     let pid = host.launch_script(&a, &wait(7)).await;
@@ -382,7 +382,7 @@ async fn container_without_runtime_directory_is_found_by_its_cgroups() {
     until(|| kernel::left_of(&root).is_empty().then_some(())).await;
 }
 
-/// The directory was deleted and the supervisor was killed while no agent ran: only the cgroup tells.
+/// The directory was deleted and the supervisor was killed while no agent ran: only the cgroup is left.
 #[tokio::test]
 async fn process_left_in_a_known_cgroup_is_killed() {
     let Some(mut host) = Host::linux("posix/cpu") else { return };
@@ -398,7 +398,7 @@ async fn process_left_in_a_known_cgroup_is_killed() {
     left.wait().unwrap();
 }
 
-/// The same of one that nobody asks for; but what another agent has below the same root stays.
+/// The same of an orphan; but what another agent has below the same root stays.
 #[tokio::test]
 async fn only_orphans_in_own_cgroups_are_killed() {
     let Some(mut host) = Host::linux("posix/cpu") else { return };

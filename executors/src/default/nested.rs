@@ -134,7 +134,7 @@ fn verdict(answer: Result<Response, Fault>) -> Outcome {
     let status = ExitStatus::from_raw(raw);
     match (status.code(), status.signal()) {
         (Some(code), _) => Outcome::Exited(code),
-        // Nobody but the agent kills checks: it was shutting the container down.
+        // Only the agent kills checks: it was shutting the container down.
         (None, Some(9)) => Outcome::Skipped,
         (None, _) => Outcome::Failed("the check was killed".into()),
     }

@@ -51,7 +51,7 @@ pub struct ConfigFile {
     pub dest: String,
 }
 
-/// Whether a command runs the program, as far as its text tells.
+/// Whether a command runs the program, as far as its text shows.
 pub fn is_mentioned(cmd: &str) -> bool {
     cmd.contains(FILE_NAME)
 }

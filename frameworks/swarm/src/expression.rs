@@ -10,7 +10,7 @@ use core::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// The largest compiled pattern. Patterns come from whoever may create containers.
+/// The largest compiled pattern. Patterns come from clients.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The command line of `tepui swarm`: classic Swarm's, with its options, defaults and texts.
 //!
-//! Long options take one or two dashes. Options that mean nothing to a framework that is told of engines by offers and events
-//! are read, checked and listed as ignored.
+//! Long options take one or two dashes. Options without meaning for a framework that finds engines by offers and
+//! events are read, checked and listed as ignored.
 
 mod words;
 
@@ -296,7 +296,7 @@ fn hosts(
 }
 
 impl Host {
-    /// Everybody who can connect is root on every engine: unless clients are verified, only this machine may.
+    /// A client is root on every engine: unless clients are verified, only this machine may connect.
     fn parse(text: &str, is_verified: bool) -> Result<Host, UsageError> {
         if let Some(path) = text.strip_prefix("unix://") {
             return Ok(Host::Unix(path.to_owned()));

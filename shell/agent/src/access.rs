@@ -15,13 +15,13 @@ use tepui_types::ContainerOp;
 
 use crate::peer::{self, Peer};
 
-/// The variable in which an executor finds whom to trust; if it is set, the agent speaks TLS.
+/// The variable with the trusted certificates for an executor; if it is set, the agent speaks TLS.
 const TRUST: &str = "TEPUI_TLS_CA";
 
 /// The variable in which an executor finds its token.
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 
-/// Who must prove who they are, and what they may do.
+/// Authentication and authorization.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub authentication: Authentication,
@@ -33,9 +33,9 @@ pub struct Access {
     pub authorizer: Authorizer,
     /// Makes the tokens of executors.
     pub key: Option<Arc<JwtKey>>,
-    /// Whom executors should trust, if the agent speaks TLS: certificates in PEM, or the file of them.
+    /// Trusted certificates for executors, if the agent speaks TLS: in PEM, or the file of them.
     pub executors_trust: Option<String>,
-    /// Endpoints that nobody may use.
+    /// Disabled endpoints.
     pub firewall: Firewall,
 }
 
@@ -57,7 +57,7 @@ impl Access {
         endpoint.authorize(&self.authorizer, request)
     }
 
-    /// 403 unless who sent the request may do this.
+    /// 403 unless the sender of the request is authorized.
     pub(crate) fn allowed(
         &self,
         request: &Request,
@@ -79,7 +79,7 @@ impl Access {
         Some(Closed { name, is_closed, takes_tokens: self.key.is_some(), is_for_agents: false })
     }
 
-    /// Gives the container of an executor its token, and whom to trust.
+    /// Passes the token and the trusted certificates to the container of an executor.
     pub(crate) fn equip(&self, state: &State, op: &mut ContainerOp) {
         let ContainerOp::Launch(spec) = op else { return };
         let Some((_, executor)) = state.executor_in(&spec.id) else { return };

@@ -30,7 +30,7 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    /// The snapshot goes first: who was told something by an event must find it in the documents.
+    /// The snapshot goes first: the receiver of an event must find its content in the documents.
     pub fn make_visible(&mut self, effects: Vec<Effect>) {
         let (snapshots, others): (Vec<_>, Vec<_>) =
             effects.into_iter().partition(|effect| matches!(effect, Effect::Publish { .. }));

@@ -1,6 +1,6 @@
-//! Images that no container uses are removed: when an operator says so, and when the disk they are on fills up.
+//! Removal of images that no container uses: on request of an operator, and when their disk fills up.
 //!
-//! Never here: which of them are in use; the containerizer knows that.
+//! Absent: which of them are in use; that is the containerizer's.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tepui_proto::mesos::v1::agent::call::PruneImages;
 
 use crate::detect;
 
-/// When images are removed without anybody asking for it, and which never are.
+/// When images are removed automatically, and which never are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageGc {
     /// The part of the disk that is to stay free, 0.0 to 1.0.

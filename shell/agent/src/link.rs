@@ -1,7 +1,7 @@
 //! The link to the master: a POST with SUBSCRIBE, answered with `101`; then a stream of calls up and one of events down.
 //!
-//! The machine asks for a link by its number and hears `LinkUp` once calls can be sent, then events, then one
-//! `LinkDown` with the reason. There is one link at a time: asking for a new one cuts the old one off.
+//! The machine requests a link by its number and receives `LinkUp` once calls can be sent, then events, then one
+//! `LinkDown` with the reason. There is one link at a time: a new request closes the old one.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a master may be silent before others are asked whether it still leads. Pings come more often, by default.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
-/// How long a master may take to say who leads.
+/// Limit of a master's answer about the leader.
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is read of a refusal, for the reason.
@@ -79,7 +79,7 @@ impl Links {
         let (handle, targets) = (self.handle.clone(), self.targets.clone());
         let (heard, silence_max) = (Arc::new(Mutex::new(Instant::now())), self.silence_max);
         let link = Link { id, handle, targets, credential, tls, heard, silence_max };
-        // Whatever ends it is told as LinkDown; it has nothing to panic by.
+        // Every end is reported as LinkDown; nothing in it can panic.
         let task = self.runtime.spawn(link.run(calls)).abort_handle();
         self.current = Some(Current { id, outgoing, task });
     }
@@ -184,7 +184,7 @@ impl Link {
         Ok(Box::new(secured.map_err(|_| "TLS handshake timed out")??))
     }
 
-    /// Ends when this master answers nothing any more and another of those that were named knows a leader that does.
+    /// Ends when this master does not answer any more and another configured one knows a leader that does.
     async fn deserted(&self, target: &str) {
         let named = self.targets().named().to_vec();
         let others: Vec<String> = named.into_iter().filter(|other| other != target).collect();
@@ -212,7 +212,7 @@ impl Link {
         }
     }
 
-    /// Whom a master names; an error if it does not answer at all.
+    /// The leader named by a master; an error if it does not answer at all.
     async fn find_leader(&self, master: &str) -> Result<Option<String>, String> {
         let asking = async {
             let (mut sender, connection) =

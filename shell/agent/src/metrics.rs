@@ -126,7 +126,7 @@ fn executors(metrics: &mut Metrics, state: &State) {
 fn resources(metrics: &mut Metrics, state: &State) {
     let used: Resources =
         all_executors(state).filter(|executor| !executor.is_terminated()).map(Executor::resources).sum();
-    // The agent does not know what the master could lend of its reservations, only what is lent.
+    // The agent has no amount of resources that could be lent, only of those that are.
     let lent = used.revocable_as(Revocable::AllocationSlack);
     let parts = [
         ("", state.total.non_revocable().quantities(), used.non_revocable().quantities()),

@@ -1,7 +1,7 @@
-//! Modes below the work directory: what is not a sandbox is for the agent alone.
+//! Modes below the work directory: everything but sandboxes is for the agent alone.
 //!
-//! Directories on the way to sandboxes can be entered by all, because tasks know their sandbox by its path, and listed by
-//! nobody. Run at each start, so that directories of older agents become so too.
+//! Directories on the way to sandboxes can be entered by all users, because tasks use the path of their sandbox, and
+//! listed by none. Applied at each start, for directories of older agents.
 
 use std::io;
 use std::path::Path;
@@ -54,8 +54,8 @@ fn existing(limited: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Limits directories on the way to sandboxes, which are so many levels down, and sandboxes. Those who own what is in a
-/// sandbox decide about it.
+/// Limits directories on the way to sandboxes, which are so many levels down, and sandboxes. The content of a sandbox
+/// is left to its owner.
 fn limit_above(dir: &Path, depth: usize) -> io::Result<()> {
     let entries = match std::fs::read_dir(dir) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -44,14 +44,14 @@ pub struct Options {
     pub frameworks_home: Option<PathBuf>,
     pub container_logger: ContainerLogger,
     pub images: ImageOptions,
-    /// Without it, images are removed only when an operator says so.
+    /// Unset: images are removed only on request of an operator.
     pub image_gc: Option<ImageGc>,
     pub docker_volumes: DockerVolumeOptions,
     /// Whether containers that are not for a Docker engine are run at all.
     pub mesos: bool,
     /// Without it, containers of type DOCKER are refused.
     pub docker: Option<DockerOptions>,
-    /// How often who listens to a container hears that it is still connected.
+    /// Heartbeat interval of attached container streams.
     pub http_heartbeat_interval: Duration,
     /// How often the disk is looked at.
     pub disk_watch_interval: Duration,

@@ -1,6 +1,6 @@
-//! The user behind a connection from this machine, for agents that authenticate nobody.
+//! The user behind a connection from this machine, for agents without authentication.
 //!
-//! TCP has no peer credentials; the kernel tells the user of a socket to those who know both of its addresses. See
+//! TCP has no peer credentials; the kernel reports the user of a socket to a caller with both of its addresses. See
 //! `docs/adr/0010-local-callers-without-authentication.md`.
 
 use std::io;
@@ -30,7 +30,7 @@ pub(crate) enum Peer {
     Remote,
     /// A process of this user.
     Local(u32),
-    /// A process of this machine that has closed its end, so that nobody can tell its user.
+    /// A process of this machine that has closed its end, so that its user is unknown.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn find(peer: SocketAddr, local: SocketAddr) -> Peer {
     }
 }
 
-/// Says so if this kernel does not tell users of sockets.
+/// Logs a warning if this kernel does not report users of sockets.
 pub(crate) fn warn_unless_supported() {
     if !is_supported().unwrap_or_default() {
         tracing::warn!(
@@ -65,7 +65,7 @@ fn is_supported() -> io::Result<bool> {
     Ok(matches!(find(client.local_addr()?, local), Peer::Local(_)))
 }
 
-/// Asks for the one socket whose own address is `peer` and whose remote one is `local`.
+/// Requests the one socket with the own address `peer` and the remote address `local`.
 fn request(peer: SocketAddr, local: SocketAddr) -> Vec<u8> {
     let (own, remote) = (peer.ip().to_canonical(), local.ip().to_canonical());
     let family = if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -73,7 +73,7 @@ fn request(peer: SocketAddr, local: SocketAddr) -> Vec<u8> {
     bytes.extend(((HEADER_BYTES + REQUEST_BYTES) as u32).to_ne_bytes());
     bytes.extend(BY_FAMILY.to_ne_bytes());
     bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    bytes.extend([0; 8]); // Sequence number and sender: there is one request, and the kernel knows from whom.
+    bytes.extend([0; 8]); // Sequence number and sender: there is one request, and the kernel has its sender.
     bytes.extend([family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
     bytes.extend(u32::MAX.to_ne_bytes()); // In any state.
     bytes.extend(peer.port().to_be_bytes());
@@ -97,7 +97,7 @@ fn padded(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The kernel answers while it is asked, so that nothing waits here.
+/// The kernel answers synchronously.
 fn query_kernel(request: &[u8]) -> nix::Result<Vec<u8>> {
     let (raw, protocol) = (SockType::Raw, SockProtocol::NetlinkSockDiag);
     let netlink = socket(AddressFamily::Netlink, raw, SockFlag::SOCK_CLOEXEC, protocol)?;

@@ -66,7 +66,7 @@ impl Program {
         self.state().visible_to(&self.access.authorizer, request.subject(), look)
     }
 
-    /// The files that who sent the request may read.
+    /// The files that the sender of the request may read.
     pub fn attached_for(&self, request: &Request) -> impl FnOnce() -> Vec<files::Attached> + Send + 'static {
         let state = self.seen_by(request, Look::Sandboxes);
         let log_seen = self.access.authorizer.allows(request.subject(), Action::AccessMesosLog, None);
@@ -74,7 +74,7 @@ impl Program {
         move || attached::all(&state, log)
     }
 
-    /// The state; rendered once for all who ask.
+    /// The state; rendered once for all readers.
     pub async fn state_document(&self, request: Request) -> Result<Response, HttpError> {
         let arrived = self.state();
         tagged(&request, arrived.started_at.0, arrived.version, || self.state_rendition(&request, &arrived))

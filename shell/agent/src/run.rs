@@ -116,7 +116,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         tokio::spawn(watch_disk(work_dir, options.disk_watch_interval, handle.clone())),
         tokio::spawn(pass_room(running.commits(), handle.clone(), |room| Input::DiskRoom(disk_room(room)))),
     ];
-    // Fails only if the state machine has terminated already, which `ended` tells.
+    // Fails only if the state machine has terminated already, which `ended` reports.
     let _ = handle.send(Input::Start).await;
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
@@ -154,8 +154,8 @@ impl RunningAgent {
         self.states.borrow().clone()
     }
 
-    /// Waits until the agent wants to end: because it was told to, or because it failed (then there is no reason here
-    /// and `stop` says why). Cancel safe.
+    /// Waits until the agent terminates: because it was told to, or because it failed (then there is no reason here
+    /// and `stop` returns it). Cancel safe.
     pub async fn ended(&mut self) -> Option<AgentEnd> {
         tokio::select! {
             () = self.running.ended() => (),
@@ -165,9 +165,10 @@ impl RunningAgent {
         self.exit.borrow().clone()
     }
 
-    /// Tells the master that the agent leaves and ends all its tasks; `ended` tells when the last one has ended.
+    /// Leaves the cluster: notifies the master and kills all tasks; `ended` resolves when the last one has
+    /// terminated.
     pub async fn unregister(&self) {
-        // Fails only if the state machine has terminated already, which `ended` tells.
+        // Fails only if the state machine has terminated already, which `ended` reports.
         let _ = self.handle.send(Input::Unregister).await;
     }
 
@@ -191,7 +192,7 @@ fn closed(Ended { conn, kind }: Ended<Kind>) -> Input {
     }
 }
 
-/// Tells the machine how full the disk is.
+/// Sends the disk usage to the machine.
 async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>) {
     let mut ticks = tokio::time::interval(interval.max(Duration::from_secs(1)));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -210,7 +211,7 @@ async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>
     }
 }
 
-/// Removes images that nobody uses when their disk gets full, if an operator wants that.
+/// Removes unused images when their disk fills up, if configured.
 fn watch_images(options: &Options, containerizer: &Containerizer) -> Option<JoinHandle<()>> {
     let gc = options.image_gc.clone().filter(|_| options.images.docker)?;
     let store = options.images.docker_store_dir.clone();

@@ -1,5 +1,5 @@
-//! Looks at the machine for the estimator, the quality-of-service controller and eviction, and only if one of them wants
-//! it.
+//! Samples of the machine for the estimator, the quality-of-service controller and eviction, if one of them is
+//! enabled.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -167,7 +167,7 @@ fn memory(eviction: Eviction, containerizer: &Containerizer, meter: &Meter) -> O
     Some(Input::Memory { machine, containers: usages.into_iter().filter_map(of).collect() })
 }
 
-/// Looks at the disk, and at sandboxes only while it has less room than this: somebody may have to go.
+/// Measures the disk, and sandboxes only while less than this is available: an eviction may be due.
 async fn watch_sandboxes(
     least: u64,
     work_dir: PathBuf,

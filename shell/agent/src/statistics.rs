@@ -1,6 +1,6 @@
-//! What executors use: `/monitor/statistics`, `/containers`, and the statistics of GET_CONTAINERS.
+//! Usage of executors: `/monitor/statistics`, `/containers`, and the statistics of GET_CONTAINERS.
 //!
-//! Measured when asked for: from cgroups, or by one look at /proc for all that have none.
+//! Measured on request: from cgroups, or by one pass over /proc for all containers without cgroups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -38,7 +38,7 @@ pub(crate) struct Measuring<L = Meter> {
     pub work_dir: Arc<str>,
 }
 
-/// Whoever looks at containers. Each look costs some twenty files: nothing is looked at that nobody asked for.
+/// A measurement of a container costs some twenty files: only requested ones are measured.
 trait Look {
     /// What is in these outermost containers, themselves included.
     fn measure(&self, wanted: &BTreeSet<&ContainerId>) -> io::Result<BTreeMap<ContainerId, Usage>>;
@@ -59,7 +59,7 @@ impl Statistics {
         Self::of(measuring, measuring.meter.read(), live(state))
     }
 
-    /// The same, without a look at what is not asked for.
+    /// The same, without measurements that are not requested.
     fn measure_those<L: Look>(measuring: &Measuring<L>, selected: &Selected<'_>) -> Self {
         let usages = measuring.meter.measure(&selected.outermost());
         Self::of(measuring, usages, selected.executors.iter().copied())
@@ -95,7 +95,7 @@ impl Statistics {
     }
 }
 
-/// Executors whose containers have not ended.
+/// Executors with live containers.
 pub(crate) fn live(state: &State) -> impl Iterator<Item = &Arc<Executor>> {
     let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
     executors.filter(|executor| !executor.is_terminated())
@@ -263,7 +263,7 @@ fn launched_by_call(
     });
 }
 
-/// What an executor's container uses, with what it asked for and what it may use.
+/// Usage, requests and limits of an executor's container.
 fn statistics(executor: &Executor, usage: &Usage, now: f64) -> pb::ResourceStatistics {
     let resources = executor.resources();
     let (cpus, mem) = (resources.cpus().to_f64(), resources.mem().to_f64());

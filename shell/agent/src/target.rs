@@ -6,13 +6,13 @@ use tepui_http::ClientTls;
 use tepui_program::leader_authority;
 use tepui_store::etcd::{Etcd, EtcdAddress, EtcdTls};
 
-/// How long one member of etcd may take to say who leads.
+/// Limit of an answer of one member of etcd.
 const ETCD_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The masters of `--master`.
 #[derive(Debug)]
 pub(crate) struct Targets {
-    /// None are if etcd says who leads.
+    /// None if etcd names the leader.
     named: Vec<String>,
     etcd: Option<Etcd>,
     next: usize,
@@ -43,7 +43,7 @@ impl Targets {
         Ok(Self { named, etcd: None, next: 0, leader: None })
     }
 
-    /// The next to try, or whom to ask for it.
+    /// The next master to try, or the member of etcd that names it.
     pub fn take(&mut self) -> Next {
         if let Some(leader) = self.leader.take() {
             return Next::Master(leader);
@@ -56,7 +56,7 @@ impl Targets {
         Next::Master(target)
     }
 
-    /// The link worked: a next one should begin with the same master, unless etcd knows better.
+    /// The link worked: the next one begins with the same master, unless etcd names another.
     pub fn keep(&mut self, target: &str) {
         if self.etcd.is_none() {
             self.leader = Some(target.to_owned());
@@ -93,7 +93,7 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub address: String,
-    /// If etcd named it as the leader: what it says of itself there.
+    /// The MasterInfo in etcd, if that named it as the leader.
     named_by: Option<(Etcd, Vec<u8>)>,
 }
 

@@ -1,8 +1,8 @@
-//! The audit trail: which principal did what to which entity, from where, and whether it was allowed.
+//! The audit trail: principal, action, entity, address and outcome.
 //!
-//! A handler notes on its request what the request is about to do; whether it was allowed is in the answer. What a machine
-//! decides after the answer has begun is recorded by whoever sees that decision. Entries go to a sink that never waits.
-//! Never here: environments, `data`, commands, secrets; long values are cut.
+//! A handler notes on its request what the request is about to do; whether it was allowed is in the answer. Decisions
+//! of a machine after the answer has begun are recorded where they become visible. Entries go to a sink that never
+//! waits. Absent: environments, `data`, commands, secrets; long values are cut.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ pub struct Deed {
     action: &'static str,
     /// Names of ids and what they are, as in `framework_id`.
     entity: Vec<(&'static str, String)>,
-    /// Whoever allows it records that.
+    /// Recorded where it is allowed.
     only_refusals: bool,
     logged: Logged,
 }

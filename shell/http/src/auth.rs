@@ -1,10 +1,9 @@
-//! Who a request comes from, found out before anything of its body is read.
+//! Authentication of a request, before anything of its body is read.
 //!
-//! Each endpoint belongs to a realm. In an open realm everybody is anonymous and what they show is not looked at; in
-//! a closed one a request without a valid proof is refused with 401 and the ways in which it could be given.
-//!
-//! Secrets are kept as digests only and compared in constant time. Wrong ones are slowed down by [`guesses`]; tokens are not,
-//! because nobody can guess one, and one task must not keep the executors of others out. Never here: what somebody may do.
+//! Each endpoint belongs to a realm. In an open realm every sender is anonymous and credentials are ignored; in a
+//! closed one a request without valid credentials is rejected with 401 and the accepted schemes. Secrets are kept as
+//! digests only and compared in constant time. Wrong ones are slowed down by [`guesses`]; tokens are not, because
+//! they cannot be guessed, and one task must not lock out the executors of others. Absent: authorization.
 
 mod credentials;
 mod guesses;
@@ -32,7 +31,7 @@ use crate::{HttpError, Request};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Realm {
     pub name: &'static str,
-    /// Whether a proof is asked for.
+    /// Whether credentials are required.
     pub is_closed: bool,
     /// Whether a token counts as one, besides a name and a secret.
     pub takes_tokens: bool,
@@ -55,7 +54,7 @@ impl Default for Authentication {
     }
 }
 
-/// What a request shows to prove who sent it.
+/// The credentials of a request.
 enum Proof {
     Secret {
         name: String,
@@ -71,7 +70,8 @@ impl Authentication {
         Self { credentials: Arc::new(credentials), key, guesses: Arc::default(), waiting: Arc::default() }
     }
 
-    /// Finds out who sent a request, as far as the realm wants to know. A refused proof is noted for the audit log.
+    /// Authenticates the sender of a request, as far as the realm requires. Rejected credentials are noted for the
+    /// audit log.
     pub async fn admit(&self, realm: Realm, request: &mut Request) -> Result<(), HttpError> {
         if !realm.is_closed {
             return Ok(());

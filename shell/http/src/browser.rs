@@ -25,7 +25,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The name that resolves to loopback everywhere.
 const LOCALHOST: &str = "localhost";
 
-/// What requests of browsers may do. A cheap clone; the default knows no name besides loopback's.
+/// Checks of requests from browsers. A cheap clone; the default allows the names of loopback only.
 #[derive(Clone, Debug, Default)]
 pub struct BrowserPolicy {
     hosts: Arc<AllowedHosts>,
@@ -133,7 +133,7 @@ pub(crate) fn check_site(headers: &HeaderMap) -> Result<(), HttpError> {
         let message = format!("Requests of other sites' pages are rejected ({mark})");
         Err(HttpError::new(StatusCode::FORBIDDEN, message))
     };
-    // Knows better than `Origin`: it survives a proxy that changes `Host`.
+    // More reliable than `Origin`: it survives a proxy that changes `Host`.
     if headers.contains_key(SEC_FETCH_SITE) {
         let is_ours = |site: &http::HeaderValue| site == "same-origin" || site == "none";
         return match headers.get_all(SEC_FETCH_SITE).iter().all(is_ours) {

@@ -3,14 +3,14 @@
 use http::{Method, StatusCode};
 use tepui_types::Rejection;
 
-/// An answer that is not the one asked for.
+/// An error answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpError {
     pub status: StatusCode,
     pub message: String,
     /// The methods that would be right, for 405.
     pub(crate) allow: Option<&'static str>,
-    /// The ways to prove who one is, for 401.
+    /// The authentication schemes, for 401.
     pub(crate) challenge: Option<String>,
     /// In seconds, for 429.
     pub(crate) retry_after: Option<u64>,
@@ -31,7 +31,7 @@ impl HttpError {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// `401` with the ways to prove who one is.
+    /// `401` with the authentication schemes.
     pub fn unauthorized(challenge: String) -> Self {
         Self { challenge: Some(challenge), ..Self::plain(StatusCode::UNAUTHORIZED) }
     }

@@ -1,4 +1,4 @@
-//! ETags: a reader that has the newest version already is told so, and nothing else.
+//! ETags: a reader that has the newest version gets a 304 without a body.
 
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
@@ -28,7 +28,7 @@ impl EntityTag {
         self.on(empty(StatusCode::NOT_MODIFIED))
     }
 
-    /// The same answer, tagged. It may be kept, but must be asked for again before it is used.
+    /// The same answer, tagged. It may be cached, but must be revalidated before it is used.
     pub fn on(&self, mut response: Response) -> Response {
         let tag = HeaderValue::from_str(&self.0).expect("hexadecimal digits can stand in a header");
         response.headers_mut().insert(ETAG, tag);

@@ -1,9 +1,9 @@
 //! Exchanges: requests that a machine answers, and the event streams that some of them become.
 //!
-//! A handler begins an exchange, which gives it a `ConnId`, tells the machine, and waits. The machine's effects come
-//! back by `ConnId`: an answer, or the opening of a stream and then its records. When the peer goes away first, or is
-//! too slow, or its connection breaks, the end is told exactly once through [`Ended`]; an exchange that the machine
-//! itself ended is not told.
+//! A handler begins an exchange, which gives it a `ConnId`, sends an input to the machine, and waits. The machine's
+//! effects come back by `ConnId`: an answer, or the opening of a stream and then its records. When the peer
+//! disconnects first, or is too slow, or its connection breaks, the end is reported exactly once through [`Ended`];
+//! the end of an exchange by the machine itself is not reported.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -34,7 +34,7 @@ pub struct Ended<K> {
     pub kind: K,
 }
 
-/// All exchanges of one program. A cheap clone. `K` says what an exchange is for.
+/// All exchanges of one program. A cheap clone. `K` is the purpose of an exchange.
 #[derive(Debug)]
 pub struct Exchanges<K> {
     shared: Arc<Shared<K>>,
@@ -116,7 +116,7 @@ pub trait Kind: Copy + Debug + Eq + Hash + Send + Sync + 'static {}
 impl<K: Copy + Debug + Eq + Hash + Send + Sync + 'static> Kind for K {}
 
 impl<K: Kind> Exchanges<K> {
-    /// The receiver tells of every exchange that ended from the outside.
+    /// The receiver gets every exchange that ended from the outside.
     pub fn new(limits: StreamLimits) -> (Self, mpsc::UnboundedReceiver<Ended<K>>) {
         let (ended, receiver) = mpsc::unbounded_channel();
         let entries = Entries { by_conn: HashMap::new(), streams: HashMap::new() };
@@ -140,7 +140,7 @@ impl<K: Kind> Exchanges<K> {
     pub fn answer(&self, conn: ConnId, response: impl FnOnce(Encoding) -> Response) {
         let Some(entry) = self.shared.remove(conn) else { return };
         if let Stage::Waiting(sender) = entry.stage {
-            // A peer that left this very moment has nobody left to tell.
+            // The peer disconnected at this very moment: no reader is left.
             let _ = sender.send(response(entry.encoding));
         }
     }
@@ -248,12 +248,12 @@ impl<K: Kind> Exchanges<K> {
         conns.filter_map(subscriber).collect()
     }
 
-    /// Who sent the request of an exchange.
+    /// The principal of an exchange.
     pub fn principal(&self, conn: ConnId) -> Option<Principal> {
         self.shared.lock().by_conn.get(&conn).and_then(|entry| entry.principal.clone())
     }
 
-    /// From where the request of an exchange came, and who sent it.
+    /// The address and the principal of an exchange.
     pub fn origin(&self, conn: ConnId) -> Option<(SocketAddr, Option<Principal>)> {
         self.shared.lock().by_conn.get(&conn).map(|entry| (entry.peer, entry.principal.clone()))
     }
@@ -279,13 +279,13 @@ impl<K: Kind> Exchanges<K> {
         }
     }
 
-    /// Ends an exchange now, because its connection is of no use any more, and tells of it.
+    /// Ends an exchange now, because its connection is of no use any more, and reports it.
     pub fn abort(&self, conn: ConnId) {
         self.shared.end_from_outside(conn);
     }
 
-    /// Ends every stream after what was pushed to it and leaves every waiting request without an answer. For the end
-    /// of the program; nobody is told.
+    /// Ends every stream after its queued records and leaves every waiting request without an answer. For the end of
+    /// the program; not reported.
     pub fn close_all(&self) {
         let conns: Vec<ConnId> = self.shared.lock().by_conn.keys().copied().collect();
         conns.into_iter().for_each(|conn| self.close(conn));
@@ -304,7 +304,7 @@ impl<K: Kind> Exchanges<K> {
         *response.status_mut() = StatusCode::OK;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.name()));
         response.headers_mut().extend(headers.iter().cloned());
-        // If the handler is gone, the body is dropped here and tells of the end.
+        // If the handler is gone, the body is dropped here and reports the end.
         let _ = sender.send(response);
         Some((encoding, queue))
     }
@@ -358,7 +358,7 @@ impl Drop for Held {
     }
 }
 
-/// Tells of the end when it is dropped.
+/// Reports the end when it is dropped.
 #[derive(Debug)]
 struct Guard<K: Kind> {
     armed: bool,
@@ -413,7 +413,7 @@ impl<K: Kind> Shared<K> {
         self.finish(conn, &entry);
     }
 
-    /// Ends an exchange that the machine did not end, and tells of it.
+    /// Ends an exchange that the machine did not end, and reports it.
     fn end_from_outside(&self, conn: ConnId) {
         let Some(entry) = self.remove(conn) else { return };
         if let Stage::Streaming(queue) = &entry.stage {
@@ -427,7 +427,7 @@ impl<K: Kind> Shared<K> {
         if !matches!(&entry.stage, Stage::Streaming(queue) if queue.is_finished()) {
             entry.disconnect.now();
         }
-        // The receiver is dropped when the program stops; then nobody needs to know.
+        // The receiver is dropped when the program stops; then no report is needed.
         let _ = self.ended.send(Ended { conn, kind: entry.kind });
     }
 

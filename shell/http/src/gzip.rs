@@ -32,7 +32,7 @@ pub(crate) fn inflate(compressed: &[u8], bytes_max: usize) -> Inflated {
     }
 }
 
-/// Compresses an answer if the peer wants it and it pays. Never streams or files.
+/// Compresses an answer if the peer accepts it and it pays. Never streams or files.
 pub(crate) async fn compress(response: Response, request: &HeaderMap) -> Response {
     let (mut head, body) = response.into_parts();
     let bytes = match body {

@@ -1,9 +1,8 @@
 //! HTTP as both programs speak it: listener, path rules, negotiation, answers, event streams.
 //!
-//! Fed by peers; hands parsed requests to a program's [`Handler`] and gives every exchange its `ConnId`. Whoever is on
-//! the other side of a socket can only make it refuse, close or wait: every header, body, queue and pause has a limit.
-//!
-//! Never here: what a call means.
+//! Fed by peers; passes parsed requests to a program's [`Handler`] and gives every exchange its `ConnId`. A peer can
+//! only cause a rejection, a close or a wait: every header, body, queue and pause has a limit. Absent: the meaning of
+//! calls.
 #![forbid(unsafe_code)]
 
 mod audit;

@@ -1,4 +1,4 @@
-//! Content negotiation: which form a body has and which form the peer wants.
+//! Content negotiation: the form of a body and the form that the peer accepts.
 //!
 //! More liberal than a v1 master: parameters (`; charset=utf-8`) and any case are fine in a Content-Type.
 
@@ -48,7 +48,7 @@ impl Encoding {
     }
 }
 
-/// The form the peer wants: JSON if it allows it, whatever its preferences.
+/// The form for the peer: JSON if it accepts it, independent of its preferences.
 pub fn accepts(headers: &HeaderMap) -> Result<Encoding, HttpError> {
     let allowed = |encoding: &Encoding| accepts_type(headers, encoding.name());
     [Encoding::Json, Encoding::Protobuf].into_iter().find(allowed).ok_or_else(|| {
@@ -62,10 +62,10 @@ pub fn accepts(headers: &HeaderMap) -> Result<Encoding, HttpError> {
 /// Streams of records, whatever the form of each.
 const RECORDIO: &str = "application/recordio";
 
-/// Says in which form the records of a stream are.
+/// The header with the form of the records of a stream.
 const MESSAGE_CONTENT_TYPE: &str = "message-content-type";
 
-/// Says in which form the records of an answer should be.
+/// The header with the requested form of the records of an answer.
 const MESSAGE_ACCEPT: &str = "message-accept";
 
 /// How a stream of messages is answered: the form of its records, and whether the stream itself is called RecordIO.
@@ -76,7 +76,7 @@ pub struct StreamForm {
 }
 
 impl StreamForm {
-    /// What the answer says about itself.
+    /// The Content-Type of the answer.
     pub fn headers(self) -> Vec<(HeaderName, HeaderValue)> {
         let name = HeaderValue::from_static(self.encoding.name());
         match self.is_named {
@@ -155,7 +155,7 @@ pub fn accepts_type(headers: &HeaderMap, media: &str) -> bool {
     allows(headers, &ACCEPT, &[media, &any_of_kind, "*/*"], true)
 }
 
-/// Whether the Accept header names `media` itself: it would rather have that than what everybody gets.
+/// Whether the Accept header names `media` itself, and thereby prefers it to the default.
 pub(crate) fn asks_for_type(headers: &HeaderMap, media: &str) -> bool {
     allows(headers, &ACCEPT, &[media], false)
 }

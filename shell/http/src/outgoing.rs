@@ -7,7 +7,7 @@ use tepui_proto::{Wire, recordio};
 
 use crate::queue::{Queue, StreamBody, StreamLimits};
 
-/// The speaking end. Dropping it ends the stream after what was said.
+/// The sending end. Dropping it ends the stream after the queued records.
 #[derive(Debug)]
 pub struct Outgoing {
     queue: Arc<Queue>,

@@ -51,7 +51,7 @@ pub(crate) struct Paced<S> {
     head: Option<(u64, Pin<Box<Sleep>>)>,
     /// Until when the peer must have taken something.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Since we said that nothing more comes: how long the peer may go on.
+    /// Since our end of the stream: the limit of the peer's remaining data.
     linger: Option<Pin<Box<Sleep>>>,
 }
 
@@ -78,7 +78,7 @@ impl Pace {
         InExchange(self.clone())
     }
 
-    /// Whether nobody would miss the connection: no exchange for so long, and no beginning of one.
+    /// Whether the connection can be closed: no exchange for so long, and no beginning of one.
     pub fn is_idle_for(&self, time: Duration) -> bool {
         !is_exchange(self.turn())
             && !self.0.head_begun.load(Ordering::Acquire)
@@ -243,7 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         self.written(cx, outcome)
     }
 
-    /// Says that nothing more comes, and waits until the peer has said the same.
+    /// Closes our direction, and waits until the peer has closed its own.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.linger.is_none() {
             let outcome = Pin::new(&mut self.stream).poll_shutdown(cx);

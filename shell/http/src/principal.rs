@@ -40,7 +40,7 @@ impl Principal {
     }
 }
 
-/// As the rules see somebody.
+/// The subject of authorization rules.
 pub fn subject(principal: Option<&Principal>) -> Subject<'_> {
     match principal {
         None => Subject::Anonymous,

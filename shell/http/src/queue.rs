@@ -56,7 +56,7 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
 }
 
-/// Records that leave together. Written once, however many subscribers hear them.
+/// Records that are sent together. Written once for all subscribers.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub bytes: Bytes,

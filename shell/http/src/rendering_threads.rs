@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// How much nicer than the others they are: about a tenth of a processor is left to them if the others want all.
+/// Niceness relative to the other threads: leaves them about a tenth of a processor if the others use all of it.
 const NICENESS: i32 = 10;
 
 /// How long a thread without work lives: longer than readers that come now and then stay away.

@@ -125,7 +125,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
         rendition
     }
 
-    /// A rendition for one reader, or for readers that the caller knows.
+    /// A rendition for one reader, or for readers chosen by the caller.
     pub fn alone(&self, gzip: bool, render: impl FnOnce(Pen) + Send + 'static) -> Arc<Rendition> {
         let (rendition, pen) = Rendition::begin(gzip);
         self.shared.lock().add(&rendition);
@@ -157,7 +157,7 @@ fn pause(took: Duration) -> Duration {
 }
 
 impl<K> Shared<K> {
-    /// Renders when there is a permit, and says how long that took; nothing if all readers have left meanwhile.
+    /// Renders when there is a permit, and records the duration; nothing if all readers have disconnected meanwhile.
     async fn render(
         &self,
         pen: Pen,
@@ -179,7 +179,7 @@ impl<K> Shared<K> {
         self.permits.acquire().await.expect("the semaphore is never closed")
     }
 
-    /// Under the lock, so that nobody shares a rendition that is given up at the same moment.
+    /// Under the lock, so that no reader shares a rendition that is given up at the same moment.
     fn unless_abandoned(&self, pen: Pen) -> Option<Pen> {
         let _table = self.lock();
         pen.is_read().then_some(pen)
@@ -191,7 +191,7 @@ impl<K> Shared<K> {
 }
 
 impl<K: Eq + Hash> Table<K> {
-    /// Takes a new rendition in, and forgets what nobody reads or waits for.
+    /// Stores a new rendition, and drops those without readers.
     fn add(&mut self, rendition: &Arc<Rendition>) {
         self.held.retain(|one| one.strong_count() > 0);
         self.held.push_back(Arc::downgrade(rendition));
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// The same, but says when it begins and goes on when it may.
+    /// The same, but reports when it begins and waits for a permit to continue.
     fn held(version: u64, begun: Sender<u64>, go: Receiver<()>) -> impl FnOnce(Pen) + Send + 'static {
         move |pen: Pen| {
             begun.send(version).unwrap();

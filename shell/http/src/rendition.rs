@@ -1,6 +1,6 @@
-//! One answer while it is rendered: chunks that grow, read by any number of readers at their own pace.
+//! One answer while it is rendered: chunks that grow, read by any number of readers at their own speed.
 //!
-//! Rendered once; whoever shares it reads from the first chunk on, without waiting for the last.
+//! Rendered once; each reader reads from the first chunk on, without waiting for the last.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -239,12 +239,12 @@ impl std::fmt::Debug for ReadAlong {
 }
 
 impl Pen {
-    /// Rendering begins: whoever requests something newer from now on must not share this.
+    /// Rendering begins: later requests for something newer must not share this.
     pub(crate) fn begin(&self) {
         self.rendition.generation.store(UNKNOWN, Ordering::SeqCst);
     }
 
-    /// Says which version of the state is rendered.
+    /// Sets the version of the state that is rendered.
     pub fn set_version(&self, version: u64) {
         self.rendition.generation.store(version + 1, Ordering::SeqCst);
     }

@@ -57,7 +57,7 @@ fn is_function(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_part)
 }
 
-/// One message in the encoding that was asked for.
+/// One message in the requested encoding.
 pub fn message<M: Wire>(encoding: Encoding, message: &M) -> Response {
     encoded(encoding, encoding.encode(message))
 }

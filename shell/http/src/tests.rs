@@ -43,7 +43,7 @@ impl Handler for Program {
         head.uri.path() == "/echo" && head.headers.contains_key("x-call")
     }
 
-    /// Tells how many calls came together.
+    /// Prints how many calls came together.
     async fn handle_all(self: Arc<Self>, requests: Vec<Request>) -> Vec<Response> {
         self.records.send(requests.len().to_string().into_bytes()).unwrap();
         let mut responses = Vec::new();

@@ -1,10 +1,8 @@
-//! TLS: the certificate we show, and whom we trust.
+//! TLS: our certificate, and the trusted ones.
 //!
-//! The files are looked at again when somebody connects: a certificate that is renewed counts for every connection
-//! after that, without a restart. Files that make no sense, or do not belong together yet, change nothing.
-//!
-//! One provider, named here and nowhere else, so that another can take its place. Never here: files of secrets in
-//! memory longer than it takes to read them.
+//! The files are checked at each new connection: a renewed certificate is used for every connection after that,
+//! without a restart. Invalid files, or files that do not belong together yet, change nothing. One provider, named
+//! only here, so that it can be replaced. Absent: files of secrets in memory longer than it takes to read them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -30,9 +28,9 @@ pub struct TlsFiles {
     /// Ours and those that vouch for it.
     pub cert: PathBuf,
     pub key: PathBuf,
-    /// Whom we trust; needed to reach others and to check their certificates.
+    /// Trusted certificates; needed for connections to others and to check client certificates.
     pub ca: Option<PathBuf>,
-    /// Whether who connects must show a certificate.
+    /// Whether clients must show a certificate.
     pub verify_clients: bool,
 }
 
@@ -77,7 +75,7 @@ impl Tls {
 }
 
 impl ClientTls {
-    /// Whose certificates `ca` vouches for is trusted; a certificate and key of our own are shown if they ask.
+    /// Trusts certificates that `ca` has signed; a certificate and key of our own are shown on request.
     pub fn load(ca: &Path, own: Option<(&Path, &Path)>) -> Result<Self, String> {
         let own = own.map(|(cert, key)| (cert.to_owned(), key.to_owned()));
         let (ca, mut paths) = (ca.to_owned(), vec![ca.to_owned()]);
@@ -104,7 +102,7 @@ struct Followed<K> {
 struct Current<K> {
     keys: K,
     versions: Vec<Version>,
-    /// A change that made no sense and was told of.
+    /// An invalid change that was logged.
     refused: Option<Vec<Version>>,
     looked: Instant,
 }
@@ -208,7 +206,8 @@ fn server(
     Ok(config)
 }
 
-/// How to reach others whose certificates `ca` vouches for, with a certificate and key of our own if they ask.
+/// For connections to servers with certificates that `ca` has signed, with a certificate and key of our own on
+/// request.
 fn client_config(ca: &Path, own: Option<(&Path, &Path)>) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider());
     let builder = builder.with_safe_default_protocol_versions().map_err(text)?;

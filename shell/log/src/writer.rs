@@ -39,7 +39,7 @@ struct Pending {
     repeats: Repeats,
     /// The thread is writing a batch.
     writing: bool,
-    /// Somebody waits until everything is written.
+    /// A caller waits until everything is written.
     flushing: bool,
     /// Nothing more is taken.
     closed: bool,

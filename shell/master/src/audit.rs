@@ -1,7 +1,8 @@
-//! What of the master's doings goes into the audit log.
+//! The master's part of the audit log.
 //!
-//! Calls are noted on their requests, whose answers say whether they were allowed. Subscriptions, the admission of agents and
-//! what becomes of an ACCEPT are decided after the answer has begun: those entries are made of the machine's transitions.
+//! Calls are noted on their requests, whose answers contain whether they were allowed. Subscriptions, the admission
+//! of agents and the operations of an ACCEPT are decided after the answer has begun: those entries are made of the
+//! machine's transitions.
 
 use std::net::SocketAddr;
 

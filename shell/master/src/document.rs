@@ -62,13 +62,13 @@ enum Part {
     Tasks(Option<FrameworkId>, Option<TaskId>),
 }
 
-/// Which of the tasks, in which order. All of them, if nothing else is said.
+/// Which of the tasks, in which order. All of them by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Page {
     pub limit: usize,
     pub offset: usize,
     pub ascending: bool,
-    /// Tepui's own: `show_reasons=true` adds who made a status and why.
+    /// Tepui's own: `show_reasons=true` adds the source and the reason of a status.
     pub statuses: Statuses,
 }
 
@@ -78,7 +78,7 @@ impl Default for Page {
     }
 }
 
-/// How many tasks `/tasks` shows if not asked for more.
+/// Default number of tasks in `/tasks`.
 const TASKS_LIMIT_DEFAULT: usize = 100;
 
 impl Document {
@@ -125,7 +125,7 @@ impl Selection {
         }
     }
 
-    /// What there is to look at: nobody renders the rest, or asks who may see it.
+    /// The requested part: the rest is neither rendered nor authorized.
     pub fn of(&self, state: &State) -> State {
         match &self.part {
             Part::All => state.clone(),
@@ -155,7 +155,7 @@ fn frameworks(w: &mut JsonWriter, state: &State, index: &Index) {
     w.array_field("unregistered_frameworks", |_| ());
 }
 
-/// Of every framework: where it wants nothing, and which agents its constraints leave out.
+/// Of every framework: its suppressed roles, and the agents that its constraints exclude.
 pub(crate) fn excluded(w: &mut JsonWriter, state: &State) {
     w.object(|w| {
         w.object_field("frameworks", |w| {

@@ -44,12 +44,12 @@ enum Answer {
 }
 
 impl Documents {
-    /// 403 unless who sent the request may do this.
+    /// 403 unless the sender of the request is authorized.
     pub fn allowed(&self, request: &Request, action: Action, object: Option<&str>) -> Result<(), HttpError> {
         allowed(&self.authorizer, request, action, object)
     }
 
-    /// The newest state as who sent the request may see it.
+    /// The newest state as the sender of the request may view it.
     pub fn seen_by(&self, request: &Request) -> State {
         self.state().visible_to(&self.authorizer, request.subject())
     }

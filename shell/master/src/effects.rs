@@ -52,7 +52,7 @@ impl Effects {
         Ok((Self { exchanges, publisher, subscribers, explainer, times, log, decisions, halt }, delivery))
     }
 
-    /// The snapshot goes first: who was told something by an event must find it in the documents.
+    /// The snapshot goes first: the receiver of an event must find its content in the documents.
     pub fn make_visible(&mut self, effects: Vec<Effect>) {
         let (snapshots, others): (Vec<_>, Vec<_>) =
             effects.into_iter().partition(|effect| matches!(effect, Effect::Publish { .. }));
@@ -85,7 +85,7 @@ impl Effects {
                 self.subscribers.push(Item::Subscribe { conn, state, next });
             }
             Effect::Operator { event } => {
-                // A snapshot that nobody needs is dropped with its turn, while its memory is at hand.
+                // A snapshot without a reader is dropped with its turn, while its memory is cached.
                 let rules = self.explainer.authorizer.is_set();
                 let state = rules.then(|| self.publisher.borrow().clone());
                 self.subscribers.push(Item::Event { event, state });

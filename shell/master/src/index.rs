@@ -17,7 +17,7 @@ pub(crate) struct Index<'a> {
     executors: OnceCell<HashMap<&'a FrameworkId, Vec<&'a Executor>>>,
 }
 
-/// Who has how much.
+/// Holders and their amounts.
 pub(crate) struct Sums<'a> {
     /// By tasks that are not over, and by executors.
     pub used: &'a Resources,

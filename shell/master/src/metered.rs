@@ -68,7 +68,7 @@ impl Fsm for Metered {
     }
 }
 
-/// The same outbox, as the machine inside knows it.
+/// The same outbox, for the inner machine.
 fn inside(out: &mut Outbox<Metered>, run: impl FnOnce(&mut Outbox<Master>)) {
     let mut inner = Outbox::from(out.take());
     run(&mut inner);

@@ -99,7 +99,7 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     metrics
 }
 
-/// Not of v1: how long turns of the machine take, in which nobody else is heard.
+/// Not of v1: durations of the machine's turns, during which no other input is handled.
 fn turns(metrics: &mut Metrics, turns: &TurnTimes) {
     let now = Instant::now();
     timer(metrics, "master/turn_ms", turns.wall.statistics(now));
@@ -116,12 +116,12 @@ fn registrar(metrics: &mut Metrics, sensors: &Sensors) {
     metrics.gauge("registrar/state_fetch_ms", sensors.registry_fetch.as_secs_f64() * 1000.0);
     if let Some(room) = sensors.commits.room() {
         metrics.gauge("registrar/disk_pressure", f64::from(u8::from(room.is_short)));
-        // etcd does not tell how much it has, and has no reserve.
+        // etcd does not report its available space, and has no reserve.
         if sensors.registry_file.is_some() {
             disk_room(metrics, "registrar", room);
         }
     }
-    // v1's log has replicas; ours is one file, which is read before anybody can ask.
+    // v1's log has replicas; ours is one file, which is read before the first request.
     metrics.gauge("registrar/log/recovered", 1.0);
     metrics.gauge("registrar/log/ensemble_size", 1.0);
     timer(metrics, "registrar/state_store_ms", sensors.commits.timings.statistics(Instant::now()));

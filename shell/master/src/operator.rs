@@ -20,7 +20,7 @@ use crate::read::Part;
 /// The largest call of an operator: schedules, weights and quotas of large clusters fit, and are kept.
 pub(crate) const CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What an operator hears while the disk is full or etcd is away.
+/// The answer to operators while the disk is full or etcd is unreachable.
 const STUCK: &str = "The registry cannot be written before its disk has room or its quorum is back";
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -104,8 +104,8 @@ async fn read_log(program: &Program, call: Call, encoding: Encoding) -> Result<R
     Ok(message(encoding, &answer.await?))
 }
 
-/// Lets the machine decide about a change and answers when that is durable. While nothing can be made durable, nobody is
-/// left waiting: what was asked may come true later or not, as after a lost connection.
+/// Sends a change to the machine and answers when it is durable. While nothing can be made durable, the caller gets
+/// an error at once: the change may be applied later or not, as after a lost connection.
 pub(crate) async fn submit(
     program: &Program,
     request: &Request,

@@ -21,7 +21,7 @@ pub enum RegistryAt {
     Etcd(EtcdAddress),
 }
 
-/// Who must prove who they are, and how often they may call. What they may do is in [`Config`].
+/// Authentication, and rate limits of principals. Authorization is in [`Config`].
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub authentication: Authentication,
@@ -32,7 +32,7 @@ pub struct Access {
     pub frameworks: bool,
     pub agents: bool,
     pub throttle: Throttle,
-    /// Endpoints that nobody may use.
+    /// Disabled endpoints.
     pub firewall: Firewall,
 }
 
@@ -54,7 +54,7 @@ pub struct Options {
     pub cluster: Option<String>,
     /// What the machine is set to. `master_info` and `seed` are filled in by `run`.
     pub config: Config,
-    /// A file of the hosts whose agents are offered, one on a line; followed while the master runs.
+    /// A file of the hosts whose agents are offered, one on a line; reread while the master runs.
     pub whitelist: Option<PathBuf>,
     /// Whether metrics of each framework are shown.
     pub publish_per_framework_metrics: bool,

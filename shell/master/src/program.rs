@@ -28,7 +28,7 @@ pub(crate) struct Program {
     pub documents: Documents,
     pub process: Process,
     pub sensors: Sensors,
-    /// None if nobody else could lead.
+    /// None without other candidates.
     pub leadership: Option<Leadership>,
 }
 

@@ -20,7 +20,7 @@ use tepui_proto::{Enumeration, wire};
 use crate::index::Index;
 use crate::roles::Roles;
 
-/// Told to operators when they subscribe, and kept by the machine.
+/// Sent to operators when they subscribe, and kept by the machine.
 const HEARTBEAT_INTERVAL_SECONDS: f64 = 15.0;
 
 /// Which part of the state is wanted.

@@ -1,4 +1,4 @@
-//! Roles as operators see them: who is in them, and how much of the cluster they have, with everything below them.
+//! Roles as operators see them: their frameworks, and their part of the cluster, with all roles below them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub(crate) struct RoleEntry<'a> {
     pub amounts: Amounts,
 }
 
-/// How much somebody has.
+/// Resources of a role.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Amounts {
     pub allocated: Quantities,
@@ -70,7 +70,7 @@ impl<'a> Roles<'a> {
             }
             let sums = index.framework(&framework.id);
             roles.used += sums.used;
-            // What is borrowed counts for nobody.
+            // Borrowed resources are not counted.
             let own = |resource: &Resource| resource.revocable() != Revocable::AllocationSlack;
             for role in sums.used.by_allocation().keys() {
                 roles.entry(role.as_str()).frameworks.insert(&framework.id);

@@ -16,7 +16,7 @@ use crate::front::Front;
 use crate::options::{Options, RegistryAt};
 use crate::term::{REGISTRY_FILE, Term, master_info};
 
-/// Nobody but the master reads its registry, and nobody lists the directory of it.
+/// Only the master reads its registry and lists the directory of it.
 const DIRECTORY_MODE: u32 = 0o711;
 const FILE_MODE: u32 = 0o600;
 
@@ -74,7 +74,7 @@ fn elected(options: Options, process: Process, bound: SocketAddr, front: Arc<Fro
     };
     let (stop, stop_asked) = watch::channel(false);
     let reign = Candidacy { options, process, bound, front, stop: stop_asked };
-    // Its failure is the master's: `ended` notices, `stop` says why.
+    // Its failure is the master's: `ended` resolves, `stop` returns it.
     Rule::Elected { stop, reign: tokio::spawn(reign.run(address)) }
 }
 
@@ -84,7 +84,7 @@ impl RunningMaster {
         self.address
     }
 
-    /// Waits until the master ends by itself; `stop` then says why. Cancel safe.
+    /// Waits until the master terminates by itself; `stop` then returns the reason. Cancel safe.
     pub async fn ended(&mut self) {
         match &mut self.rule {
             Rule::Alone(term) => term.ended().await,

@@ -49,7 +49,7 @@ pub(crate) async fn answer_all(
         let rejected = exchanges.into_iter().map(|begun| begun.err().unwrap_or_else(|| error.clone()).into());
         return rejected.collect();
     }
-    // Answers come in the order of the calls: whoever waits for the last one first is woken once.
+    // Answers come in the order of the calls: waiting for the last one first wakes this once.
     let mut responses = Vec::with_capacity(exchanges.len());
     for exchange in exchanges.into_iter().rev() {
         responses.push(match exchange {

@@ -45,7 +45,7 @@ pub(crate) enum Item {
         state: Box<State>,
         next: Arc<Event>,
     },
-    /// For all subscribers that may see it. The state decides who may; unset if there are no rules.
+    /// For all subscribers that may view it, by the state; unset if there are no rules.
     Event {
         event: Arc<Event>,
         state: Option<Arc<State>>,
@@ -53,7 +53,7 @@ pub(crate) enum Item {
     Unsubscribe {
         conn: ConnId,
     },
-    /// These events will not be delivered: whoever subscribed before must subscribe again.
+    /// These events will not be delivered: existing subscribers must subscribe again.
     Overflow {
         discarded: Vec<Item>,
     },
@@ -146,7 +146,7 @@ struct Delivery {
     exchanges: Exchanges<Kind>,
     authorizer: Authorizer,
     renderings: Renderings<Key>,
-    /// Views of the state that are being rendered, and the subscribers for whom they are rendered next.
+    /// Views of the state that are being rendered, and the subscribers of their next rendering.
     views: HashMap<View, Option<Newcomers>>,
     rendering: JoinSet<(View, Vec<Held>, Arc<Rendition>)>,
 }
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(push(event()), (full.to_vec(), 1));
     }
 
-    /// However many events there are and whatever becomes of their delivery, the machine's thread goes on.
+    /// The machine's thread never waits, independent of the number of events and their delivery.
     #[test]
     fn feed_push_never_blocks() {
         let feed = Feed(Arc::default());

@@ -37,16 +37,16 @@ pub(crate) struct Term {
     pub program: Arc<Program>,
     running: Running,
     exchanges: Exchanges<Kind>,
-    /// They tell the machine what happens, and have nothing to panic by.
+    /// They send inputs to the machine, and cannot panic.
     helpers: Vec<JoinHandle<()>>,
     /// Delivers operator events; ends after the machine, when everything is delivered.
     delivery: JoinHandle<()>,
-    /// Why this process must end, if the machine says so.
+    /// Why this process must exit, by the machine.
     halt: watch::Receiver<Option<String>>,
 }
 
 impl Term {
-    /// Starts the machine on what the store holds. Without a leadership nobody else could lead.
+    /// Starts the machine with the content of the store. Without a leadership there are no other candidates.
     pub async fn begin(
         options: &Options,
         process: &Process,
@@ -86,7 +86,7 @@ impl Term {
         )
         .map_err(ProcessFault::Thread)?;
         let leads = leadership.clone();
-        // What a master that may have been replaced decides, nobody hears.
+        // Effects of a master that may have been replaced are dropped.
         let sink = move |released| {
             if leads.as_ref().is_none_or(Leadership::holds) {
                 effects.make_visible(released);
@@ -117,7 +117,7 @@ impl Term {
         Ok(Self { program: Arc::new(program), running, exchanges, helpers, delivery, halt })
     }
 
-    /// Waits until the machine ends by itself, or wants to. Cancel safe.
+    /// Waits until the machine terminates, or requests to. Cancel safe.
     pub async fn ended(&mut self) {
         tokio::select! {
             () = self.running.ended() => (),
@@ -125,7 +125,7 @@ impl Term {
         }
     }
 
-    /// Why the process must end, if the machine said so.
+    /// Why the process must exit, by the machine.
     pub fn halted(&self) -> Option<MasterFault> {
         self.halt.borrow().clone().map(MasterFault::Halted)
     }
@@ -142,7 +142,7 @@ impl Term {
         result
     }
 
-    /// As `end`, when nobody may believe this master any more: its peers are cut off first.
+    /// As `end`, for a master that has lost its leadership: its peers are disconnected first.
     pub async fn abandon(self) -> Result<(), RuntimeFault> {
         self.helpers.iter().for_each(JoinHandle::abort);
         self.exchanges.close_all();
@@ -152,7 +152,7 @@ impl Term {
     }
 }
 
-/// Says which values of `--weights` a registry that is not new overrides.
+/// Logs the values of `--weights` that an existing registry overrides.
 fn log_ignored_weights(config: &Config, registry: &Registry) {
     let ignored = config.ignored_weights(registry);
     let ignored: Vec<String> =
@@ -191,7 +191,7 @@ fn registry_file(registry: &RegistryAt) -> Option<PathBuf> {
     }
 }
 
-/// What the master says about itself. Its id is new with every term, so that ids made of it are.
+/// The MasterInfo. Its id is new with every term, so that ids made of it are.
 pub(crate) fn master_info(options: &Options, bound: SocketAddr) -> Result<pb::MasterInfo, MasterFault> {
     use std::net::IpAddr;
 

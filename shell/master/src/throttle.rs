@@ -15,12 +15,12 @@ use tepui_http::HttpError;
 /// The longest time between two calls. Times to come stay representable, however many calls wait.
 const PAUSE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// All limits. A cheap clone; without any, everybody may call as often as they like.
+/// All limits. A cheap clone; without any, the rate of calls is unlimited.
 #[derive(Clone, Debug, Default)]
 pub struct Throttle {
     /// Without a limit of their own: unlimited, as written.
     by_name: Arc<BTreeMap<String, Option<Limit>>>,
-    /// Shared by all who are not named.
+    /// Shared by all unnamed principals.
     others: Arc<Option<Limit>>,
 }
 
@@ -92,7 +92,7 @@ impl Limit {
     }
 }
 
-/// Whoever waits no longer, because their turn came or because they left.
+/// A call that no longer waits, because its turn came or because it was dropped.
 struct Waiting<'w>(&'w AtomicU64);
 
 impl Drop for Waiting<'_> {

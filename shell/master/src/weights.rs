@@ -13,7 +13,7 @@ use tepui_resources::check_role;
 use crate::operator;
 use crate::program::Program;
 
-/// How much of a body that is not JSON is told back.
+/// Limit of the quoted part of a body that is not JSON.
 const ECHO_CHARS_MAX: usize = 200;
 
 /// `below`: the components behind `/weights`, which name one role.

@@ -1,6 +1,6 @@
 //! `--whitelist`: a file of the hosts whose agents are offered, one on a line, read again every few seconds.
 //!
-//! An empty file means that nothing is offered. While the file cannot be read, what it said last holds.
+//! An empty file means that nothing is offered. While the file cannot be read, its last content is in effect.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path) -> io::Result<BTreeSet<String>> {
     Ok(hosts)
 }
 
-/// Tells the machine what the file says whenever that changes, until the machine ends.
+/// Sends the content of the file to the machine whenever it changes, until the machine terminates.
 pub(crate) async fn follow(path: PathBuf, mut hosts: BTreeSet<String>, machine: Handle<Input>) {
     let mut readable = true;
     loop {

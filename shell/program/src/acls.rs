@@ -1,5 +1,5 @@
-//! From what an operator wrote into `--acls` to rules. Keys nobody knows are refused: a rule that is silently not
-//! there is worse than no rule.
+//! From the JSON of `--acls` to rules. Unknown keys are errors: a rule that is silently ignored is worse than no
+//! rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,7 +15,7 @@ use tepui_types::DiskPressure;
 /// The version of the v1 API that we are compatible with; what clients compare.
 pub const API_VERSION: &str = "1.12.0";
 
-/// Who built it.
+/// The user of the build.
 const BUILD_USER: &str = "tepui";
 
 /// When it was built: as old as the program's file is. The program itself does not say, so that the same source gives the
@@ -28,7 +28,7 @@ struct Built {
 static BUILT: LazyLock<Built> = LazyLock::new(|| {
     let file = std::env::current_exe().and_then(std::fs::metadata);
     let told = file.and_then(|file| file.modified()).unwrap_or(UNIX_EPOCH);
-    // A file may tell anything; nothing was built before there were clocks, nor in the future.
+    // A file may have any time; nothing was built before 1970, nor in the future.
     let built = told.min(SystemTime::now()).max(UNIX_EPOCH);
     let time = built.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs() as f64);
     Built { date: httpdate::fmt_http_date(built), time }

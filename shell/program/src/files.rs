@@ -33,7 +33,7 @@ pub enum Verb {
     Debug,
 }
 
-/// One of the classic endpoints. `attached` is asked where it may take its time.
+/// One of the classic endpoints. `attached` is called where it may block.
 pub async fn answer(
     verb: Verb,
     attached: impl FnOnce() -> Vec<Attached> + Send + 'static,

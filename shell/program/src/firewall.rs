@@ -1,4 +1,4 @@
-//! Endpoints that nobody may use: `--firewall_rules`, as v1 writes it.
+//! Disabled endpoints: `--firewall_rules`, in v1's format.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -104,7 +104,7 @@ impl Page {
         text
     }
 
-    /// Nothing of the request is in it, and the tables hold no character that HTML knows.
+    /// It contains nothing of the request, and the tables contain no special character of HTML.
     fn html(&self) -> String {
         let mut text = format!("<html><head><title>Help</title></head><body><h2>{}</h2>", self.title);
         for line in &self.lines {

@@ -1,4 +1,4 @@
-//! What a leading master says of itself to who looks for it: its MasterInfo as JSON.
+//! The MasterInfo of a leading master, as JSON for clients that look for it.
 
 use tepui_proto::json;
 use tepui_proto::mesos::v1 as pb;

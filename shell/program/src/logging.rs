@@ -1,7 +1,7 @@
-//! How much is logged, and for how long: `/logging/toggle` and SET_LOGGING_LEVEL.
+//! The log level, and its duration: `/logging/toggle` and SET_LOGGING_LEVEL.
 //!
-//! Level 0 is what the program was started with; each level more is one more of detail. A changed level goes back by
-//! itself. What a level means for the log is the business of who started the program.
+//! Level 0 is the configured level; each level more is one more of detail. A changed level is reset by itself. The
+//! meaning of a level for the log is up to the caller.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

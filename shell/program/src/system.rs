@@ -4,7 +4,7 @@ use nix::unistd::{SysconfVar, sysconf};
 use tepui_http::Metrics;
 use tepui_proto::json::JsonWriter;
 
-/// What the system says now. What it does not say is left out.
+/// Current values of the system. Unavailable ones are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct System {
     pub load: Option<[f64; 3]>,

@@ -1,14 +1,14 @@
 //! The outbox barrier: an effect is released only after every record before it is durable.
 //!
-//! The machine's thread hands in the outbox of each turn. While nothing waits for the disk, a turn without records is
+//! The machine's thread passes in the outbox of each turn. While nothing waits for the disk, a turn without records is
 //! released at once, on that thread; everything else goes through the commit thread, which makes the records of all
 //! waiting turns durable in one commit and then releases their effects in order. The effects of a turn are released
 //! together, so that none becomes visible before the snapshot that its turn ends with.
-//! A disk that is full beyond its reserve is waited out: the machine goes on deciding until its queue is full, and nothing
-//! becomes visible but effects that are independent of records. Any other failed commit ends it all: nothing decided after
-//! it becomes visible.
+//! While a disk is full beyond its reserve, the machine continues to decide until its queue is full, and only effects that
+//! are independent of records become visible. Any other failed commit stops the machine: nothing decided after it becomes
+//! visible.
 //!
-//! The commit thread also watches the room there is for records, while it has nothing else to do and while it has.
+//! The commit thread also measures the space for records, while it is idle and while it waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -55,7 +55,7 @@ struct Shared<S> {
     commits: Arc<Commits>,
 }
 
-/// What the disk has to do and how it does, for who watches.
+/// State and statistics of commits, for observers.
 #[derive(Debug)]
 pub struct Commits {
     /// How many turns were handed over to be made durable, and how many of them are completely released.
@@ -65,7 +65,7 @@ pub struct Commits {
     pub timings: Timings,
     /// Whether nothing becomes durable at the moment: a commit was tried again in vain, and will be.
     stuck: watch::Sender<bool>,
-    /// None if nobody watches it.
+    /// None if it is not measured.
     room: watch::Sender<Option<Room>>,
     /// The commit thread has ended.
     gone: AtomicBool,
@@ -74,7 +74,7 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// Whether whoever waits for something to become durable may wait for long.
+    /// Whether it may take long until something becomes durable.
     pub fn is_stuck(&self) -> bool {
         *self.stuck.borrow()
     }
@@ -89,7 +89,7 @@ impl Commits {
         *self.room.borrow()
     }
 
-    /// As [`room`](Self::room), for those who wait for changes.
+    /// As [`room`](Self::room), with notification of changes.
     pub fn watch_room(&self) -> watch::Receiver<Option<Room>> {
         self.room.subscribe()
     }
@@ -276,7 +276,7 @@ impl<R, E, S> Committer<R, E, S> {
     fn commit_or_wait(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
         let used_reserve = self.store.uses_reserve();
         let mut result = self.store.commit(writes);
-        // The machine has to know at once that it should make few records now.
+        // The machine is informed at once that it should make few records now.
         if !used_reserve && self.store.uses_reserve() {
             self.look_at_room()?;
         }

@@ -138,7 +138,7 @@ where
     let machine = thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            // Dropped at the end of the thread, panicking or not: whoever waits in `ended` learns of it.
+            // Dropped at the end of the thread, panicking or not: `ended` resolves then.
             let _ended = ended_sender;
             waiter.block_on(turns.run());
         })
@@ -162,8 +162,8 @@ impl Running {
         while self.ended.changed().await.is_ok() {}
     }
 
-    /// Ends the machine in order: what is in the mailbox is still worked off, what was decided is made durable and
-    /// visible. Says what was wrong if it had ended by itself.
+    /// Stops the machine in order: inputs in the mailbox are handled, decisions are made durable and visible. Returns
+    /// the error if it had stopped by itself.
     pub async fn stop(self) -> Result<(), RuntimeFault> {
         self.stop.send_replace(true);
         let name = self.name;

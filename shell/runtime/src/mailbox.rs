@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-/// The machine has ended; nothing more can be said to it.
+/// The machine has terminated; inputs are no longer accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the state machine has terminated")]
 pub struct Closed;
@@ -57,7 +57,7 @@ impl<I> Handle<I> {
 }
 
 impl<I> Mailbox<I> {
-    /// Takes one input out, for who plays the machine; none when nobody can send any more.
+    /// Takes one input out, for tests that play the machine; none when all senders are dropped.
     pub async fn next(&mut self) -> Option<I> {
         self.receiver.recv().await
     }

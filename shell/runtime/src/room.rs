@@ -1,4 +1,4 @@
-//! Tells a machine when there is too little room for its records, and when there is enough again.
+//! Sends a machine whether there is enough space for its records.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A machine that tells what happens to it, driven through every way its turns can end.
+//! A machine that reports its inputs, driven through every way its turns can end.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -9,8 +9,8 @@ use super::*;
 /// Only a failing test waits so long.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// A machine that tells what happens to it. Input "r x" records x, "e x" shows x, which is independent of records if it begins
-/// with "!", "t" asks for a wake-up in 10 ms, "b" asks whether there is time, "panic" panics.
+/// A machine that reports its inputs. Input "r x" records x, "e x" shows x, which is independent of records if it
+/// begins with "!", "t" requests a wake-up in 10 ms, "b" checks the time budget, "panic" panics.
 #[derive(Default)]
 struct Teller {
     wake: Option<Mono>,
@@ -308,7 +308,8 @@ fn independent_effects_do_not_wait_for_records() {
     assert_eq!(keys(&Store::Memory(memory)), ["kept"]);
 }
 
-/// A full disk takes what fits into the reserve; that it is short of room is told at once, and when it is no longer.
+/// A full disk accepts records that fit into the reserve; the machine is informed at once when space is short, and
+/// when it no longer is.
 #[test]
 fn records_use_the_reserve_and_disk_pressure_is_reported() {
     let memory = tepui_store::Memory::default();

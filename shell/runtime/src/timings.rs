@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Durations that are kept; with more the oldest go.
 const SAMPLES_MAX: usize = 1000;
 
-/// Durations of one kind of thing, of the last `window`. Shared between who measures and who reads.
+/// Durations of one kind of operation, of the last `window`. Shared between writers and readers.
 #[derive(Debug)]
 pub struct Timings {
     window: Duration,
@@ -24,7 +24,7 @@ struct Samples {
 #[derive(Debug, Default)]
 struct Peaks(VecDeque<(Instant, Duration)>);
 
-/// What v1 says of a timer, in milliseconds: the newest first, then the rest by its name.
+/// The values of a v1 timer, in milliseconds: the newest first, then the rest by its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     pub last_ms: f64,
@@ -43,7 +43,7 @@ impl Timings {
         Self { window, samples: Mutex::default() }
     }
 
-    /// Never waits: while somebody looks at the samples, one is lost. Who looks may have a low priority.
+    /// Never waits: while a reader holds the samples, one is lost. The reader may have a low priority.
     pub fn add(&self, at: Instant, took: Duration) {
         let Ok(mut samples) = self.samples.try_lock() else { return };
         let Samples { newest, peaks } = &mut *samples;

@@ -100,7 +100,7 @@ where
     M::Record: Durable,
     S: FnMut(Vec<M::Effect>),
 {
-    /// Runs until asked to stop, until nobody can send any more, or until records can no longer be made durable.
+    /// Runs until it is stopped, until all senders are dropped, or until records can no longer be made durable.
     pub async fn run(mut self) {
         let mut inputs = Vec::with_capacity(self.limits.turn_inputs_max);
         loop {
@@ -153,7 +153,7 @@ where
         tokio::select! {
             // A flood of inputs must not starve the request to stop.
             biased;
-            // An error means that the `Running` was dropped: then the mailbox alone says when to end.
+            // An error means that the `Running` was dropped: then the mailbox alone determines the end.
             Ok(()) = self.stop_asked.changed() => receiver.close(),
             count = receiver.recv_many(inputs, self.limits.turn_inputs_max) => {
                 inputs.reverse();

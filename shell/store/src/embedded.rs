@@ -34,7 +34,7 @@ pub struct Embedded {
     /// None after a write failed, until it is opened again.
     database: Option<Database>,
     path: PathBuf,
-    /// Tells its reserve from that of another file.
+    /// Distinguishes its reserve from that of another file.
     identity: u64,
     headroom: Headroom,
     /// `None` while there is no room for it, or if it is disabled and has no records.

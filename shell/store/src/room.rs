@@ -30,7 +30,7 @@ pub struct Room {
     pub reserve_used_bytes: u64,
 }
 
-/// How much whoever is not root may still write to the file system of a path.
+/// Space that a user other than root may still use on the file system of a path.
 pub fn available_bytes(path: &Path) -> io::Result<u64> {
     let stat = rustix::fs::statvfs(path)?;
     // Some file systems in memory have no size.

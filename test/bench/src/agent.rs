@@ -27,14 +27,14 @@ const VERSION: &str = "1.12.0";
 pub enum Life {
     /// It runs and finishes at once.
     Short,
-    /// It runs until somebody ends it.
+    /// It runs until it is killed.
     Long,
     /// It holds a container that is not started.
     Held,
 }
 
 impl Life {
-    /// The states that its executor tells, one after the other.
+    /// The states that its executor reports, one after the other.
     fn states(self) -> &'static [TaskState] {
         match self {
             Life::Short => &[TaskState::TASK_STARTING, TaskState::TASK_RUNNING, TaskState::TASK_FINISHED],

@@ -27,7 +27,7 @@ const READ_BYTES: usize = 4096;
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The shortest wait between two tries, so that a missing master does not keep a core busy.
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
-/// The longest wait of agents that hear of a new leader by trying only.
+/// The longest wait of agents that find a new leader by trying only.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u32 = 16;
 

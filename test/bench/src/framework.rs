@@ -1,9 +1,9 @@
 //! Frameworks that load a master: ordinary users of the client library.
 //!
-//! They subscribe first and keep every offer until they are told to go, so that agents are shared out evenly and the
+//! They subscribe first and keep every offer until they are started, so that agents are shared out evenly and the
 //! clock starts with the first ACCEPT. Then each launches on its offers as many tasks as fit, acknowledges every
-//! update, and says when a task is where it should be. A framework has one connection for its calls; how many of them may
-//! be unanswered is part of the plan.
+//! update, and counts tasks in their expected state. A framework has one connection for its calls; the number of
+//! unanswered calls is part of the plan.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl Brake {
     /// No more tasks than were launched until now.
     pub fn pull(&self) {
         self.0.tasks.fetch_min(self.0.next.load(Ordering::Relaxed), Ordering::Relaxed);
-        // Whoever waits looks again.
+        // Waiters check again.
         self.0.progress.send_modify(|_| ());
     }
 }
@@ -175,7 +175,7 @@ impl Shared {
         self.tasks_per_s.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(next / rate as f64))
     }
 
-    /// A task is where it should be. Only the last one wakes whoever waits.
+    /// A task is in its expected state. Only the last one wakes the waiter.
     fn done(&self, began: Instant, took: Duration) {
         self.progress.send_if_modified(|progress| {
             progress.done.push((began, took));

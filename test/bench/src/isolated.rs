@@ -159,7 +159,7 @@ async fn destroy(client: &Client, id: &str) -> Result<Duration> {
         async move { wait(&client, &id).await }
     });
     client.agent(&call).await.with_context(|| format!("container {id} was not ended"))?;
-    // Whoever asks after the end hears that there is no such container: that is the end as well.
+    // A wait after the termination is answered with "no such container": that is a termination as well.
     waiting.await?.ok();
     Ok(began.elapsed())
 }
@@ -193,7 +193,7 @@ fn cgroup_mounts() -> Vec<PathBuf> {
     mounts.lines().filter_map(path).collect()
 }
 
-/// Kills whoever is in a cgroup and removes it with all below.
+/// Kills the processes of a cgroup and removes it with all below.
 fn end_cgroup(cgroup: &Path) {
     for child in std::fs::read_dir(cgroup).into_iter().flatten().flatten() {
         if child.file_type().is_ok_and(|kind| kind.is_dir()) {

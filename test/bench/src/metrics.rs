@@ -20,7 +20,7 @@ const OTHER_FILES: u64 = 512;
 pub struct Options {
     #[arg(long, default_value_t = 1_000)]
     pub frameworks: usize,
-    /// How often each is asked for.
+    /// Number of requests of each.
     #[arg(long, default_value_t = 50)]
     pub runs: usize,
 }

@@ -1,7 +1,7 @@
 //! `takeover`: the leading one of several masters is killed; another takes its place.
 //!
-//! The clock starts with SIGKILL and stops at the first offer that a framework hears from the new leader. The new
-//! leader may wait for the lease of the old one; what it needs beyond that is the promise.
+//! The clock starts with SIGKILL and stops at the first offer that a framework receives from the new leader. The new
+//! leader may wait for the lease of the old one; the time beyond that is the promise.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ pub struct Options {
     /// Agents whose link broke wait a random time, at first up to this, twice that after each failure.
     #[arg(long, default_value_t = 100)]
     pub backoff_ms: u64,
-    /// ... up to this. Real agents that were given etcd hear of the new leader at once; these find it by trying.
+    /// ... up to this. Real agents with etcd find the new leader at once; these find it by trying.
     #[arg(long, default_value_t = 1000)]
     pub backoff_max_ms: u64,
     /// How often the leader is killed.

@@ -138,7 +138,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Kills whoever is in a cgroup and removes it with all below.
+/// Kills the processes of a cgroup and removes it with all below.
 fn end_cgroup(cgroup: &Path) {
     // Whom an agent stopped before it was killed cannot die.
     for (file, thaw) in [("freezer.state", "THAWED"), ("cgroup.freeze", "0")] {

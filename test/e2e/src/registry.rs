@@ -31,7 +31,7 @@ impl Registry {
         Self::with_users(true)
     }
 
-    /// Gives images to everybody.
+    /// Serves images without credentials.
     pub fn open() -> Registry {
         Self::with_users(false)
     }

@@ -1,4 +1,4 @@
-//! Completions, asked for in real shells: what comes when somebody presses the tab key.
+//! Completions in real shells, by the tab key.
 
 use std::path::Path;
 use std::process::Command;

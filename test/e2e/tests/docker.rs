@@ -513,7 +513,7 @@ fn bridge_networks_map_ports_and_health_checks_work() {
     let inspected = bench.dockerd.inspect(&Bench::name(&running)).expect("it is there");
     let inspected: Value = serde_json::from_str(&inspected).expect("JSON");
     assert_eq!(inspected["NetworkSettings"]["Ports"]["80/tcp"][0]["HostPort"], "31000");
-    // Nobody listens at that port outside of the container's own network.
+    // That port has a listener in the container's own network only.
     let healthy = bench.scheduler.event("health", |event| event["update"]["status"]["healthy"] == true);
     let healthy = healthy.expect("the stream goes on")["update"]["status"].clone();
     bench.scheduler.acknowledge(&healthy);

@@ -86,7 +86,7 @@ fn requests_and_limits_of_groups_are_set_in_cgroups() {
             wait_for("its cgroup to go", || (!bench.cgroup("memory", &executor).exists()).then_some(()));
         }
         shared_groups(&mut bench, request(30_000));
-        // Whoever had one kind of isolation cannot have the other.
+        // An executor with one kind of isolation cannot have the other.
         for (executor, share, kind) in [("one", None, true), ("shared", Some(false), false)] {
             let id = format!("again-{executor}");
             bench.launch_group(executor, share, &[(&id, "true", PLAIN)]);

@@ -239,7 +239,7 @@ fn etcd_nospace_is_disk_pressure_until_disarmed() {
     assert_eq!(put_weight(&masters.http(second), 4).status, 200);
 }
 
-/// Nobody but masters, agents and tools with a certificate and a password reads or writes, and the password is nowhere.
+/// Only masters, agents and tools with a certificate and a password read or write, and the password is nowhere.
 #[test]
 fn etcd_access_requires_certificate_and_password() {
     if !available(&[Facility::Program("etcd"), Facility::Program("openssl"), Facility::Program("curl")]) {

@@ -429,7 +429,7 @@ fn ports(swarm: &Swarm) {
         &format!("create -m 20m --net host {on} --expose 81 busybox true"),
         &[conditions, "[port 81/tcp (Host mode)]"],
     );
-    // A port that nobody offers, and one that the manager chooses.
+    // A port that is not offered, and one that the manager chooses.
     swarm.fails("create -m 20m --net none -p 99:80 busybox true", &["port 99 is not offered"]);
     let id = swarm.ok("create -m 20m --net none -p 80 busybox true");
     let port = swarm.ok(&format!(
@@ -655,7 +655,7 @@ fn nonsense(swarm: &Swarm) {
     assert_eq!(http.get("/v1.41/containers/%2e%2e%2fx/json").status, 404);
     assert_eq!(http.get("/v1.41/nothing/of/the/kind").status, 404);
     assert_eq!(http.send("GET", "/v1.41/containers/json?filters=%7B", &[], &[]).status, 400);
-    // What nobody knows is passed on, and hostile labels are only text.
+    // Unknown fields are passed on, and hostile labels are only text.
     let label = "\u{0}\n\"';--<script>".repeat(10);
     let body = json!({
         "Image": "busybox", "Cmd": ["true"], "Unknown": {"a": [1]},

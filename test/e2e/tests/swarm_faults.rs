@@ -147,7 +147,7 @@ fn restarted_engine_is_reconciled() {
     wait_for_state(&swarm, "web", "TASK_RUNNING");
 }
 
-/// The client of a running container is told, and the container has its true end afterwards.
+/// The client of a running container gets an error, and the container has its true exit code afterwards.
 #[test]
 fn engine_death_during_run_reaches_the_client() {
     let Some(mut swarm) = Swarm::start(1, &["--cluster-opt=mesos.tasktimeout=1m"]) else { return };

@@ -64,7 +64,7 @@ fn credentials_of_clients_reach_the_registry_and_no_file() {
     };
     forget();
 
-    // The engine may not pull it, so the CLI is asked for the image; it pulls with its login, or is told why not.
+    // The engine may not pull it, so the CLI has to; it pulls with its login, or gets the reason.
     let run = ["run", "--rm", "-m", "20m", "--net", "none", &image, "echo", "pulled"];
     fails(&swarm, &nobody, &run, "no basic auth credentials");
     assert_eq!(done(&swarm, &user, &run), "pulled");

@@ -340,7 +340,7 @@ pub(crate) fn on_exit(world: &mut World, agent: usize, id: &ContainerId, status:
     close(world, agent, id);
 }
 
-/// Whoever is in a running container is gone; false if it does not run.
+/// Kills the processes of a running container; false if it does not run.
 fn silence(world: &mut World, agent: usize, id: &ContainerId) -> bool {
     let host = &world.agents[agent].host;
     if !host.containers.get(id).is_some_and(|container| matches!(container.phase, Phase::Running { .. })) {

@@ -251,7 +251,7 @@ impl World {
         self.remove_if_closed(conn);
     }
 
-    /// A message arrives. Gives it to whoever may still have it.
+    /// A message arrives: delivered to its receiver, if that still exists.
     pub(crate) fn deliver(&mut self, conn: ConnId, to: End, message: Message) {
         let Some(open) = self.net.conns.get_mut(&conn) else { return };
         if open.broken || !open.is_open(to) {

@@ -69,7 +69,7 @@ impl Dockerd {
             child.kill().expect("the engine can be killed");
             child.wait().expect("the engine can be waited for");
         }
-        // It was killed too. Where nobody reaps it, the next engine would take it for a running one.
+        // It was killed too. If it is not reaped, the next engine would take it for a running one.
         std::fs::remove_file(self.dir.path().join("exec/containerd/containerd.pid")).ok();
     }
 
@@ -98,7 +98,7 @@ impl Dockerd {
             Some(name) => command.args(["--uts", "sh", "-c", "busybox hostname \"$0\" && exec \"$@\"", name]),
             None => &mut command,
         };
-        // Killed with whoever runs the test, should that be killed.
+        // Killed with the test process, should that be killed.
         command.args(["setpriv", "--pdeathsig", "TERM", "dockerd", "--iptables=false"]).args(&self.arguments);
         // Without rules of the kernel's, a process of the engine's passes on what comes to a published port.
         match networks {
@@ -182,7 +182,7 @@ impl Dockerd {
         pid.expect("a pid").parse().expect("a number")
     }
 
-    /// Makes a container that is nobody's.
+    /// Makes a container without an owner.
     pub fn create(&self, name: &str, label: &str) {
         let made = format!(
             "{{\"Image\":\"{IMAGE}\",\"Cmd\":[\"/bin/sleep\",\"1000\"],\"Labels\":{{\"tepui.work_dir\":\"{label}\"}}}}"
@@ -223,7 +223,7 @@ impl Drop for Dockerd {
     }
 }
 
-/// One request, and the whole answer. `None` if nobody is there.
+/// One request, and the whole answer. `None` without a listener.
 pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = UnixStream::connect(socket).ok()?;
     let kind = if body.starts_with(b"{") { "json" } else { "x-tar" };

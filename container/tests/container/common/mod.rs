@@ -29,7 +29,7 @@ pub struct Host {
     pub dir: tempfile::TempDir,
 }
 
-/// Containers outlive whoever started them: what a test leaves, most of all one that failed, is ended with its host.
+/// Containers outlive their agent: those left by a test, most of all a failed one, are killed with its host.
 struct Leftovers(Options);
 
 impl Drop for Leftovers {
@@ -135,7 +135,7 @@ impl Host {
         Host { containerizer, events, leftovers: Leftovers(options.clone()), options, dir }
     }
 
-    /// A new agent over the same directories; the old one hears nothing any more.
+    /// A new agent over the same directories; the old one receives nothing any more.
     pub fn restart(self) -> Host {
         let (sender, events) = mpsc::channel(100);
         drop(self.containerizer);
@@ -263,7 +263,7 @@ pub fn with_own_mounts(test: &str, script: &str) -> bool {
     false
 }
 
-/// Runs the calling test again in a process with one more variable, which belongs to nobody else there; true in there.
+/// Runs the calling test again in a process with one more variable, which is unique; true in there.
 pub fn with_variable(test: &str, name: &str, value: &Path) -> bool {
     if std::env::var_os(name).as_deref() == Some(value.as_os_str()) {
         return true;

@@ -1,7 +1,7 @@
 //! Draining: an agent that is not offered, and whose tasks are being killed, until it is empty.
 //!
-//! The registry contains the draining agents; the agent is told again whenever it re-registers. The end of the drain
-//! is detected at the end of a turn.
+//! The registry contains the draining agents; the drain is sent again whenever the agent re-registers. The end of the
+//! drain is detected at the end of a turn.
 
 use alloc::collections::BTreeSet;
 

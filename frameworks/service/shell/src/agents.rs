@@ -27,7 +27,7 @@ const QUERIES_MAX: usize = 16;
 const FEEDBACK: pb::agent_info::capability::Type = pb::agent_info::capability::Type::AGENT_OPERATION_FEEDBACK;
 const COMPLETE: &str = "COMPLETE";
 
-/// Isolators and volume drivers of an agent, as far as it tells.
+/// Isolators and volume drivers of an agent, as far as it reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drivers {
     isolators: Option<Vec<String>>,
@@ -189,7 +189,7 @@ fn id_of(agent: &master::response::get_agents::Agent) -> Option<AgentId> {
     Some(AgentId::new(id.value.clone()))
 }
 
-/// What an agent tells of its isolators and drivers.
+/// Isolators and drivers reported by an agent.
 async fn drivers_of(client: &Client) -> Drivers {
     let isolators = client.get("/flags").await.ok().and_then(|flags| isolators(&flags));
     let plugins = client.get("/volume_drivers").await.ok().and_then(|document| plugins(&document));

@@ -61,7 +61,7 @@ impl ApiAddress {
 }
 
 impl Term {
-    /// Starts a scheduler on what the store holds. Without a leadership nobody else can be active.
+    /// Starts a scheduler with the content of the store. Without a leadership there are no other candidates.
     pub async fn begin(
         options: &Options,
         api: &ApiAddress,

@@ -12,7 +12,7 @@ use super::record::{Garbage, Record};
 use super::{Operation, Out, Scheduler, Timer};
 use crate::plan::PodInstance;
 
-/// Ids of operations that nobody confirms begin so. They are recorded and never sent.
+/// Prefix of ids of operations without confirmation. They are recorded and never sent.
 const ASSUMED: &str = "assumed__";
 
 pub(super) fn is_assumed(operation: &str) -> bool {

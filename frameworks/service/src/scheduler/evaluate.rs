@@ -112,7 +112,7 @@ struct Extra<'n> {
     grown: Option<(Reservation, Resource)>,
 }
 
-/// Matches the offers of one agent, or tells everything that is missing.
+/// Matches the offers of one agent, or returns everything that is missing.
 pub(super) fn evaluate(
     ask: &Ask<'_>,
     offers: &[&Held],

@@ -52,7 +52,7 @@ pub struct AgentFacts {
     pub zone: Option<String>,
     /// Name and value as text.
     pub attributes: Vec<(String, String)>,
-    /// Resources in total, whoever uses them.
+    /// Resources in total, including those in use by others.
     pub total: Resources,
     /// Deactivated or draining: no tasks are launched there.
     pub is_deactivated: bool,

@@ -1,4 +1,4 @@
-//! Pods that fit no agent of the cluster, whoever uses it: told at once, before any offer.
+//! Pods that fit no agent of the cluster even if it were unused: reported at once, before any offer.
 //!
 //! An agent without tasks is evaluated as if all of it were offered.
 

@@ -17,7 +17,7 @@ use super::{Effect, Out, Scheduler, Timer, millis};
 use crate::plan::{Plan, PodInstance, TaskState};
 use crate::spec::Goal;
 
-/// Tasks that are killed though nothing is recorded of them; more are killed when the master tells of them again.
+/// Tasks that are killed without a record; more are killed when the master reports them again.
 const STRAYS_MAX: usize = 10_000;
 /// Longest message that is recorded of a status.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -46,7 +46,7 @@ impl Scheduler {
             Some(_) | None => (),
         }
         match status.state {
-            // Its agent was removed: if the task comes back nevertheless, the master tells.
+            // Its agent was removed: if the task comes back nevertheless, the master reports it.
             State::TASK_UNKNOWN => self.forget_stray(id, out),
             state => match life(state) {
                 Life::Live => self.on_stray(now, status, out),
@@ -296,9 +296,9 @@ fn is_agent_gone(status: &pb::TaskStatus) -> bool {
 /// Whether an answer to a reconciliation repeats a terminal state that the agent reports, without the reason that it gives.
 fn is_repeated(status: &pb::TaskStatus) -> bool {
     let is_answer = status.reason == Some(Reason::REASON_RECONCILIATION);
-    // Of tasks that the master does not know it names no executor; those of an agent that is gone nobody else reports. Only the
-    // agent's own statuses have a uuid: it reports a launch that it never received with the same reason, and not again after a
-    // restart.
+    // Of unknown tasks the master names no executor; those of an agent that is gone are reported by the master only.
+    // Only the agent's own statuses have a uuid: it reports a launch that it never received with the same reason, and
+    // not again after a restart.
     is_answer
         && status.uuid.is_none()
         && life(status.state) == Life::Dead

@@ -1,6 +1,7 @@
-//! External volumes: what a Docker volume driver is asked for, for each pod instance.
+//! External volumes: requests to a Docker volume driver, for each pod instance.
 //!
-//! They are in no offer: nothing is reserved for them. Their names depend on the pod index only, so data follows a pod to another agent.
+//! They are in no offer: nothing is reserved for them. Their names depend on the pod index only, so data follows a
+//! pod to another agent.
 
 use std::collections::BTreeMap;
 

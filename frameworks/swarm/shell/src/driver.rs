@@ -166,8 +166,8 @@ fn note_undeclined(undeclined: &mut Vec<OfferID>, offers: impl IntoIterator<Item
     }
 }
 
-/// The master did not get the call, or rejected it: the offers are gone, the container goes back to the queue. If nobody can say
-/// whether it got the call, the reconciliation after the next subscription decides.
+/// The master did not get the call, or rejected it: the offers are gone, the container goes back to the queue. If it
+/// is unknown whether it got the call, the reconciliation after the next subscription decides.
 async fn on_lost_accept(inputs: &tepui_runtime::Handle<Input>, launch: &Launch, fault: &Fault) {
     let (state, reason) = match fault {
         Fault::NotSubscribed | Fault::Connect { .. } | Fault::Refused { status: 500.., .. } => {

@@ -1,8 +1,8 @@
-//! Protection against web pages: whoever can use this API is root on every engine.
+//! Protection against web pages: access to this API is root on every engine.
 //!
-//! A page of another site must neither act nor read. `Host` must be a name of this program (DNS rebinding), and a request
-//! that a browser marks as coming from another site is rejected, also a read: events and upgraded streams are reads.
-//! Clients that are not browsers send no such marks. `--api-enable-cors` opens the API to every page.
+//! A page of another site must neither act nor read. `Host` must be a name of this program (DNS rebinding), and a
+//! request that a browser marks as coming from another site is rejected, also a read: events and upgraded streams are
+//! reads. Clients that are not browsers send no such marks. `--api-enable-cors` opens the API to every page.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -35,7 +35,7 @@ const HEADERS_MAX: usize = 128;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// After a failure to accept, for instance because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Only the owner may talk to the API: whoever can is root on every engine.
+/// For the owner only: access to the API is root on every engine.
 const SOCKET_MODE: u32 = 0o600;
 
 /// A bound socket that does not answer yet.
@@ -53,7 +53,7 @@ impl Listener {
                 remove_socket(path)?;
                 let socket = UnixSocket::new_stream()?;
                 socket.bind(path)?;
-                // Nobody can connect before it listens, so the mode of its creation is that of nobody's connection.
+                // Connections are accepted only once it listens: the mode is set before.
                 std::fs::set_permissions(path, PermissionsExt::from_mode(SOCKET_MODE))?;
                 socket.listen(BACKLOG_CONNECTIONS_MAX).map(Listener::Unix)
             }

@@ -1,6 +1,6 @@
 //! TLS of the manager: one certificate and one set of trusted issuers for both roles, as in classic Swarm.
 //!
-//! With `--tlsverify` clients must show a certificate and engines are verified; with `--tls` alone nobody is.
+//! With `--tlsverify` clients must show a certificate and engines are verified; with `--tls` alone neither is.
 
 use std::sync::Arc;
 

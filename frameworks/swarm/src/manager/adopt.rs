@@ -83,8 +83,9 @@ impl Manager {
         }
     }
 
-    /// A container runs though its task has terminated: a restart took longer than its executor waited, or somebody started it
-    /// at the engine. One whose task the cluster took away is killed: it may have been started after it was killed before.
+    /// A container runs though its task has terminated: a restart took longer than its executor waited, or another
+    /// client started it at the engine. If the cluster took its task away it is killed: it may have been started
+    /// after it was killed before.
     pub(super) fn adopt_started(&mut self, now: Now, task: &TaskId, out: &mut Outbox<Self>) {
         let Some(container) = self.containers.get(task).cloned() else { return };
         let Phase::Ended { state, reason, .. } = &container.phase else { return };

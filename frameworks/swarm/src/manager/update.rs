@@ -97,7 +97,7 @@ impl Manager {
             return self.on_not_adopted(now, container, waiting, is_invalid, update, message, out);
         }
         if container.restarted && self.requeue_replacement(&container).is_ok() {
-            // Nobody waits for the answer: the container stays on record until it has another node.
+            // No call waits for the answer: the container stays on record until it has another node.
             self.put_container(Container { phase: Phase::Rescheduling, ..container }, out);
             return;
         }
@@ -230,7 +230,7 @@ impl Fate {
             TaskState::TASK_STAGING | TaskState::TASK_STARTING | TaskState::TASK_KILLING => Fate::Underway,
             TaskState::TASK_RUNNING => Fate::Held,
             TaskState::TASK_UNREACHABLE => Fate::Unreachable,
-            // The answer to a question about a task that nobody knows.
+            // The answer to the reconciliation of an unknown task.
             TaskState::TASK_UNKNOWN => Fate::Terminal,
             TaskState::TASK_FINISHED
             | TaskState::TASK_FAILED

@@ -157,7 +157,7 @@ async fn answer(listener: &TcpListener, answer: &str) {
     stream.write_all(answer.as_bytes()).await.unwrap();
 }
 
-/// The master accepts connections and says nothing, as one that is stopped.
+/// The master accepts connections and never answers, as a stopped process.
 #[tokio::test]
 async fn silent_master_triggers_leader_discovery() {
     let frozen = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -178,7 +178,7 @@ async fn silent_master_triggers_leader_discovery() {
     let named = |leader: &str| {
         format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: //{leader}\r\nContent-Length: 0\r\n\r\n")
     };
-    // Whoever is asked first still believes in the old one.
+    // The first master still names the old leader.
     answer(&standby, &named(&at(&frozen))).await;
     answer(&standby, &named(&at(&leader))).await;
     answer(&leader, &named(&at(&leader))).await;

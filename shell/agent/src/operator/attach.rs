@@ -26,7 +26,7 @@ use crate::program::{Kind, Program, stopping};
 /// The largest record of typed input.
 const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long a peer that wants to type may take to say where.
+/// Limit of the time until a client of the input names its container.
 const FIRST_RECORD_SECS_MAX: u64 = 60;
 
 /// Launches the container of a session and streams what it writes. It lives as long as the stream.
@@ -132,7 +132,7 @@ async fn next_record(
     }
 }
 
-/// Does what one record says.
+/// Applies one record.
 async fn type_in(typing: &mut Typing, call: &Call) -> Result<(), HttpError> {
     let asked = &call.attach_container_input;
     if call.r#type != Some(Type::ATTACH_CONTAINER_INPUT) || asked.r#type != Some(Step::PROCESS_IO) {

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn operator_calls_require_their_fields() {
         let of = |kind| check(&Call { r#type: Some(kind), ..Default::default() });
-        // Which images stay is optional, and so is the message that says so.
+        // The excluded images are optional, and so is their message.
         for kind in [Type::PRUNE_IMAGES, Type::GET_CONTAINERS, Type::GET_STATE] {
             assert_eq!(of(kind), Ok(kind));
         }

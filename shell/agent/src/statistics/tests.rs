@@ -1,4 +1,4 @@
-//! What is asked for, and that nothing else is measured.
+//! Requested containers are measured, and no others.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -65,8 +65,8 @@ fn only_selected_containers_are_measured() {
     }
 }
 
-/// Of an agent that was told to launch these tasks of these frameworks, and beside them containers that stand alone.
-/// The first executor has a container nested in its own.
+/// Of an agent with these launched tasks of these frameworks, and standalone containers. The first executor has a
+/// container nested in its own.
 fn state_with(tasks: &[(&str, &str)], alone: &[&str]) -> State {
     let now = Now { mono: Mono(0), wall: Wall(0) };
     let config =

@@ -20,7 +20,7 @@ pub struct Credentials {
 impl Credentials {
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let file: pb::Credentials = json::from_slice(text).map_err(|err| err.to_string())?;
-        // Who has no secret cannot prove anything.
+        // A principal without a secret cannot authenticate.
         let with_secret = file.credentials.into_iter().filter(|one| one.secret.is_some());
         let by_name =
             with_secret.map(|one| (one.principal, digested(one.secret.as_deref().unwrap_or_default())));

@@ -1,9 +1,9 @@
-//! How often wrong secrets came, and what that means for the next attempt. Pure: the time is an argument.
+//! Wrong secrets, and the limits on further attempts. Pure: the time is an argument.
 //!
 //! An address that named one principal with several wrong secrets has to pause, longer after each further one; its attempts
-//! meanwhile are refused unseen. Many wrong secrets of one address, or for one principal from anywhere, make attempts slower
-//! and never refuse them, so that nobody elsewhere can lock a principal out.
-//! Whose secret was right is remembered apart from wrong secrets, so that a flood of these does not displace it.
+//! meanwhile are rejected unseen. Many wrong secrets of one address, or for one principal from anywhere, make attempts slower
+//! and never reject them, so that a principal cannot be locked out from elsewhere.
+//! Right secrets are stored separately from wrong ones, so that a flood of these does not displace them.
 //! Never: more entries of either kind than twice [`GENERATION_ENTRIES_MAX`].
 
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ pub(crate) enum Attempt {
     Refused(Duration),
 }
 
-/// Who tries, and how.
+/// The sender of an attempt, and its principal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'o> {
     pub address: IpAddr,
@@ -151,7 +151,7 @@ impl<K, V> Default for Generations<K, V> {
     }
 }
 
-/// Who has an IPv6 address has at least 2^64 of them.
+/// The owner of an IPv6 address has at least 2^64 of them.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -16,7 +16,8 @@ const COUNTER_END: &str = "_total";
 const PIECE_BYTES: usize = 128 * 1024;
 
 impl Metrics {
-    /// Hands over the text piece by piece. OpenMetrics knows a counter without the ending of its samples, and has an end.
+    /// Writes the text piece by piece. OpenMetrics names a counter without the suffix of its samples, and has an end
+    /// marker.
     pub(super) fn text(&self, is_open: bool, mut take: impl FnMut(Vec<u8>)) {
         let labels: Vec<String> = self.groups.iter().map(labels).collect();
         let mut text = String::with_capacity(PIECE_BYTES);

@@ -166,7 +166,7 @@ async fn request_head_size_is_limited() {
     assert!(["414", "431"].contains(&status(&answer)), "{answer}");
 }
 
-/// Who sends everything before it reads gets its refusal all the same.
+/// A client that sends everything before it reads gets its rejection all the same.
 #[tokio::test]
 async fn rejection_before_the_body_is_read_is_answered() {
     let bench = bench();

@@ -142,7 +142,7 @@ async fn server_limits_apply_to_pipelined_calls() {
         "an idle one"
     );
 
-    // Answers that nobody reads.
+    // Answers without a reader.
     let bench = limited(ServerLimits { write_timeout: BRIEF, ..patient });
     let mut stream = bench.connect().await;
     let large = call_with("x-times: 1000000\r\n", "0123456789");

@@ -1,4 +1,4 @@
-//! What is asked for by `?` is all that is looked at.
+//! Only entities selected by the query are visited.
 
 use serde_json::{Value, json};
 use tepui_core_master::{Config, Framework, Input, Map, Master, State};
@@ -48,7 +48,8 @@ fn agent_id(number: usize) -> pb::AgentID {
     pb::AgentID { value: format!("A{number}"), ..Default::default() }
 }
 
-/// An agent that comes back to a new master with tasks of everybody, and an executor of the first framework on the first.
+/// An agent that re-registers with a new master with tasks of all frameworks, and an executor of the first framework
+/// on the first.
 fn subscribe(agent: usize) -> link::Call {
     let agent_info =
         pb::AgentInfo { hostname: format!("host{agent}"), id: agent_id(agent).into(), ..Default::default() };

@@ -1,4 +1,4 @@
-//! Lines about calls of operators: what changed, and who asked for it.
+//! Lines about calls of operators: the change, and the principal.
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::Call;

@@ -1,4 +1,4 @@
-//! `allocator/…`: how often it runs and how long, and who has which share.
+//! `allocator/…`: number and duration of its runs, and shares.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -81,7 +81,7 @@ fn group(path: String, name: &'static str, role: &str) -> Group {
     Group { path, name, labels: vec![("role", role.to_owned())] }
 }
 
-/// The largest part that somebody has of anything.
+/// The dominant share of a client.
 fn dominant_share(held: &Quantities, total: &Quantities) -> f64 {
     let shares = total.iter().map(|(name, total)| held.get(name).to_f64() / total.to_f64());
     shares.fold(0.0, f64::max)

@@ -1,4 +1,4 @@
-//! `master/frameworks/<name>/<id>/…`: what each framework calls, hears, is offered and runs.
+//! `master/frameworks/<name>/<id>/…`: calls, events, offers and tasks of each framework.
 
 use tepui_core_master::{Framework, FrameworkCounters, FrameworkLink, FrameworkTally, OfferFate, State};
 use tepui_http::{Group, Metrics, path_part};

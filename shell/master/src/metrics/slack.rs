@@ -80,7 +80,7 @@ impl Slack {
         self.allocated += &more.allocated;
     }
 
-    /// Of everybody in a group, by resource.
+    /// Of all clients in a group, by resource.
     fn show(&self, metrics: &mut Metrics, whose: &Group) {
         for (what, amounts) in
             [("total", &self.total), ("offered", &self.offered), ("allocated", &self.allocated)]

@@ -50,7 +50,7 @@ fn entry(framework: &Framework, state: &State, index: &Index) -> get_frameworks:
     }
 }
 
-/// What the framework is asked to leave.
+/// The agents of the framework's inverse offers.
 fn inverse_offers(framework: &Framework, state: &State) -> Vec<pb::InverseOffer> {
     let asked = state.inverse_offers.values().filter(|asked| asked.framework_id == framework.id);
     let message =
@@ -58,7 +58,7 @@ fn inverse_offers(framework: &Framework, state: &State) -> Vec<pb::InverseOffer>
     asked.filter_map(message).collect()
 }
 
-/// As the framework gets it, but with reservations in the newer form, whatever the framework knows.
+/// As the framework gets it, but with reservations in the newer form, independent of its capabilities.
 fn offer(offer: &Offer, framework: &Framework, state: &State) -> Option<pb::Offer> {
     let agent = state.agents.get(&offer.agent_id)?;
     let role = Some(offer.role.clone());

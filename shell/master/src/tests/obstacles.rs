@@ -1,4 +1,4 @@
-//! What stands between an agent and a framework, as `/explain/framework` tells it: one obstacle at a time.
+//! Obstacles between an agent and a framework in `/explain/framework`: one at a time.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn subscribe(master: &RunningMaster, wants: &str) -> (String, Stream) {
     (subscribed["subscribed"]["framework_id"]["value"].as_str().unwrap().to_owned(), events)
 }
 
-/// What is told of a framework, once `is_it` is so.
+/// The answer for a framework, once `is_it` holds.
 async fn explained(master: &RunningMaster, framework: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     loop {
         let answer = get(master, &format!("/explain/framework/{framework}")).await.body;

@@ -13,7 +13,7 @@ async fn check(master: &RunningMaster, lines: &str, expected: Expect) {
     check_without(master, lines, "no id", expected).await;
 }
 
-/// The same, with the agent's id left out of what is said.
+/// The same, without the agent's id.
 async fn check_without(master: &RunningMaster, lines: &str, id: &str, expected: Expect) {
     let mut said = String::new();
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -1,7 +1,7 @@
-//! Opens what a virtual path names, and nothing outside of its sandbox.
+//! Opens the file of a virtual path, and nothing outside of its sandbox.
 //!
-//! The path is resolved with its links first and must end up inside; then it is opened component by component, from the
-//! sandbox down, following no link. Who changes a directory into a link in between gets a refusal, not a file of ours.
+//! The path is resolved with its links first and must end up inside; then it is opened component by component, from
+//! the sandbox down, following no link. A directory that is replaced by a link in between causes a rejection.
 
 use std::fs::File;
 use std::io;

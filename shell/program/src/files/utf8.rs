@@ -1,7 +1,7 @@
 //! Bytes of a file as text that JSON can carry.
 
-/// Each byte that is not part of valid UTF-8 becomes one `?`, so that who counts bytes still finds the next offset. A
-/// character that is cut off at the end is left for the next read, unless there is nothing else.
+/// Each byte that is not part of valid UTF-8 becomes one `?`, so that offsets in bytes stay valid. A character that
+/// is cut off at the end is left for the next read, unless there is nothing else.
 pub(super) fn lossy(mut bytes: Vec<u8>) -> String {
     let cut = cut_off_tail(&bytes);
     if cut < bytes.len() {

@@ -1,6 +1,6 @@
 //! A whole cluster: half of the frameworks in a role of their own, the others ten to a role; every third agent has
-//! reservations. The steps are the life of an allocator: agents come, everything is offered, little by little changes,
-//! everybody declines.
+//! reservations. The steps are the life of an allocator: agents are added, everything is offered, small changes, all
+//! offers are declined.
 
 use tepui_resources::{Reservation, Resources};
 

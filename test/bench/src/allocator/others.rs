@@ -75,12 +75,12 @@ pub(super) fn multi_framework(bench: &mut Bench, agents: usize, frameworks: usiz
         bench.launch_on_all(&task);
         bench.cycle("round");
     }
-    // Whoever holds the last offers keeps them.
+    // The holders of the last offers keep them.
     bench.cycle("round without offers");
 }
 
-/// What agents have is taken by clients in turn and given back; nobody is offered anything. Once with the ledgers that the
-/// allocator keeps, and once in the sorter alone, which is what the benchmark of the C++ sorter does.
+/// Resources of agents are allocated to clients in turn and released, without offers. Once with the ledgers of the
+/// allocator, and once in the sorter alone, as in the benchmark of the C++ sorter.
 pub(super) fn sorter(bench: &mut Bench, agents: usize, frameworks: usize) {
     add_frameworks(bench, frameworks);
     take_and_give(bench, agents, frameworks, |_| "*".to_owned());

@@ -15,7 +15,7 @@ pub(super) fn end() {
 
 fn tell(text: &str) {
     if stderr().is_terminal() {
-        // A terminal that went away is nobody to tell.
+        // A closed terminal is not an error.
         let _ = write!(stderr(), "\r\x1b[K{text}");
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Shape {
     Suppress,
     /// All but one in a hundred want no offers.
     ExtremeSuppress,
-    /// Everybody declines everything for ever.
+    /// All offers are declined for ever.
     Decline,
     /// Agents with nothing on them, then every framework revives.
     Backlog,

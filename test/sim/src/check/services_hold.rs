@@ -99,7 +99,7 @@ fn complete(view: &View, totals: &[Resources]) -> Result<(), String> {
     Ok(())
 }
 
-/// In each phase that is open, a step tells what it waits for.
+/// In each open phase, a step names what it waits for.
 fn waits(view: &View) -> Result<(), String> {
     for plan in view.plan_names().iter().filter_map(|name| view.plan(name)) {
         for phase in plan.phases.iter().filter(|phase| phase.status != "COMPLETE") {

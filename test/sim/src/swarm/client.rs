@@ -1,7 +1,8 @@
 //! Clients of the Docker API: they create, start, stop, restart, rename and remove containers, and leave.
 //!
-//! A call goes the way of the front end: the published view finds the container, the machine is asked first where names or
-//! resources are concerned, then the engine, then the machine is told. A crash of the manager ends all calls.
+//! A call goes the way of the front end: the published view finds the container, names and resources are requested
+//! from the machine first, then the engine is called, then the machine gets the result. A crash of the manager ends
+//! all calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

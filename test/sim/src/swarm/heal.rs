@@ -124,7 +124,7 @@ fn records_match_engines(world: &World, swarm: &Swarm, open: &mut Vec<String>) {
     }
 }
 
-/// No container is left behind that nobody knows. One that was renamed cannot be told from a container of somebody else,
+/// No unknown container is left behind. One that was renamed cannot be distinguished from another client's container,
 /// but it does not run.
 fn engines_match_records(swarm: &Swarm, open: &mut Vec<String>) {
     for (machine, engine) in swarm.engines.iter().enumerate() {

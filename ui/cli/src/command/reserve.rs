@@ -48,7 +48,7 @@ struct ResourcesArgument {
 
 type Amounts = value::Amounts;
 
-/// Whose a reservation is.
+/// The owner of a reservation.
 #[derive(Args, Clone, Debug)]
 pub struct Reservation {
     /// Role of the reservation.

@@ -39,7 +39,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// As whom the environment says, like every other command.
+/// With the credentials of the environment, like every other command.
 fn access(manage: &Manage) -> Result<Access> {
     let cluster = Cluster::at(manage.master.clone());
     let etcd_tls = match cluster.trust() {

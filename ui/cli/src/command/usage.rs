@@ -56,7 +56,7 @@ impl Usages {
         (1..=container.len()).rev().find_map(|depth| self.0.get(&container[..depth]))
     }
 
-    /// `mem:2M cpu time:1.75s`; with whoever shares the container.
+    /// `mem:2M cpu time:1.75s`; including all processes of the container.
     pub fn shown(&self, task: &Value) -> Option<String> {
         let usage = self.of_task(task)?;
         let time = usage.cpus_user_time_secs.unwrap_or(0.0) + usage.cpus_system_time_secs.unwrap_or(0.0);

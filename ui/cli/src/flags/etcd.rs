@@ -23,7 +23,7 @@ pub struct EtcdFlags {
 }
 
 impl EtcdFlags {
-    /// Whom to trust, if `address` is one of an etcd over TLS.
+    /// Trusted certificates, if `address` is one of an etcd over TLS.
     pub fn load(&self, address: &str, tls: &TlsFlags) -> Result<Option<ClientTls>> {
         if !address.starts_with("etcds://") {
             return Ok(None);

@@ -194,7 +194,7 @@ impl Cluster {
         }
     }
 
-    /// Tells the state of an operation; what is known of it stays known until it is acknowledged.
+    /// Sends the state of an operation; it stays known until it is acknowledged.
     pub fn operation_status(&mut self, id: &str, state: pb::OperationState) {
         self.next_uuid += 1;
         let uuid = pb::UUID { value: self.next_uuid.to_be_bytes().to_vec(), ..Default::default() };
@@ -301,7 +301,7 @@ impl Cluster {
         }
     }
 
-    /// Agents send again what nobody acknowledged.
+    /// Agents resend unacknowledged updates.
     pub fn resend(&mut self) {
         let is_reachable = |agent: &str| self.agents.get(agent).is_some_and(|agent| agent.is_reachable);
         let due = self.unacknowledged.values().filter(|status| is_reachable(&status.agent_id.value));

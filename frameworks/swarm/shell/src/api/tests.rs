@@ -88,7 +88,7 @@ async fn name_is_released_after_container_removal_at_the_engine() {
         kit.engines[0].remove(&id);
         assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "{\"StatusCode\":7}");
     }
-    // Also if nobody waited for it.
+    // Also if no call waited for it.
     let id = kit.create("once").await;
     kit.engines[0].remove(&id);
     kit.create("once").await;

@@ -1,4 +1,4 @@
-//! Messages on the wire: what the master is told, and what it tells.
+//! Messages to and from the master.
 
 use std::time::Duration;
 

@@ -93,7 +93,7 @@ impl Watch {
                 self.read(&mut snapshot, stale).await?;
             }
             for done in waiting {
-                let _ = done.send(()); // Whoever asked may have left.
+                let _ = done.send(()); // The caller may have left.
             }
         }
     }
@@ -116,7 +116,7 @@ impl Watch {
         Ok(Events { address: address(), body: answer.into_body(), buffer: BytesMut::new() })
     }
 
-    /// Reads what is stale, publishes the snapshot and tells the machine.
+    /// Reads what is stale, publishes the snapshot and informs the machine.
     async fn read(&self, snapshot: &mut Snapshot, stale: Stale) -> Result<(), EngineFault> {
         let _permit = self.engines.shared.reading.acquire().await.expect("the semaphore is never closed");
         if stale.info {
@@ -145,7 +145,7 @@ impl Watch {
     fn on_event(&self, event: Value) -> Stale {
         let stale = Stale::after(&event);
         debug!(agent_id = %self.agent, action = event["Action"].as_str(), ?stale, "engine event");
-        // An error means that nobody follows the events of engines.
+        // An error means that there is no reader of engine events.
         let _ = self.engines.shared.events.send(Arc::new(EngineMessage { agent: self.agent.clone(), event }));
         stale
     }

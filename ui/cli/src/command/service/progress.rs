@@ -49,7 +49,7 @@ pub async fn show(published: Published, is_drawn: bool) {
             }
         }
         if published.borrow().as_ref().is_some_and(|other| other.same_channel(&views)) {
-            // The machine has ended; who waits for that ends this.
+            // The machine has terminated; its waiter cancels this.
             return std::future::pending().await;
         }
     }
@@ -80,7 +80,7 @@ fn print_changes(view: &View, shown: &mut BTreeMap<String, String>) {
     let all = plans(view);
     for line in changes(&all, shown) {
         let mut out = std::io::stdout().lock();
-        // A scheduler goes on if nobody reads what it prints.
+        // A scheduler keeps running if its output has no reader.
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }

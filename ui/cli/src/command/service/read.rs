@@ -107,7 +107,7 @@ impl Debug {
     }
 }
 
-/// Statuses by which `/v1/health` tells a state.
+/// States of `/v1/health` by status.
 const HEALTH_STATUSES: [u16; 6] = [318, 320, 321, 326, 500, 503];
 
 fn print(cluster: &Cluster, target: &Target, path: &str) -> Result<ExitCode> {

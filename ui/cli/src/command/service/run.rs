@@ -21,7 +21,7 @@ use crate::flags::both::LoggingFlags;
 use crate::flags::{access, tls::TlsFlags, value};
 use crate::{logging, output, terminal};
 
-/// Less cannot be told from a slow network.
+/// Less cannot be distinguished from a slow network.
 const LEADER_LEASE_MIN: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
