@@ -175,7 +175,9 @@ impl Delivery {
                     }
                     None => return,
                 },
-                Some(Ok(rendered)) = self.rendering.join_next() => self.rendered(rendered),
+                Some(rendered) = self.rendering.join_next() => {
+                    self.rendered(rendered.expect("it only waits for a rendering"));
+                }
             }
         }
     }

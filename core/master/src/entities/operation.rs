@@ -173,6 +173,11 @@ pub(crate) fn orphan_all_of(master: &mut Master, framework_id: &FrameworkId, out
     }
 }
 
+/// Whether operations on the agent still wait for their unknown frameworks to subscribe.
+pub(crate) fn awaits_frameworks(master: &Master, agent_id: &AgentId) -> bool {
+    master.timers.get(&Timer::OrphanOperations(agent_id.clone())).is_some()
+}
+
 /// The time of these operations' frameworks to subscribe is over.
 pub(crate) fn acknowledge_orphans(master: &mut Master, agent_id: &AgentId, out: &mut Out) {
     let Some(agent) = master.agent(agent_id).cloned() else { return };

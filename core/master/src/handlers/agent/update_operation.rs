@@ -13,7 +13,6 @@ use crate::state::transition::Transition;
 use crate::state::{Operation, OperationUuid};
 use crate::values::counters::Counter;
 use crate::values::event::to_scheduler;
-use crate::values::timers::Timer;
 
 pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: UpdateOperation, out: &mut Out) {
     let Some(uuid) = operation::from_proto(&call.operation_uuid) else { return };
@@ -32,7 +31,7 @@ pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: Update
     if master.framework(framework_id).is_some() {
         master.tell_framework(framework_id, to_scheduler::update_operation_status(status), out);
     } else if master.state.completed_frameworks.contains(framework_id)
-        || master.timers.get(&Timer::OrphanOperations(from.clone())).is_none()
+        || !operation::awaits_frameworks(master, from)
     {
         operation::acknowledge(master, from, &uuid, &status, out);
     }
