@@ -18,14 +18,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(name = "tepui-bench")]
 struct Bench {
     #[command(subcommand)]
-    which: Which,
+    which: Benchmark,
     /// Also write the result to this file, as JSON.
     #[arg(long, global = true)]
     json: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
-enum Which {
+enum Benchmark {
     /// Short tasks through the HTTP API, on simulated agents.
     Launch(launch::Options),
     /// A killed master comes back; so do thousands of agents.
@@ -78,26 +78,26 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn run(which: &Which) -> Result<Report> {
+fn run(which: &Benchmark) -> Result<Report> {
     match which {
-        Which::Launch(options) => launch::run(options),
-        Which::Failover(options) => failover::run(options),
-        Which::Memory(options) => memory::run(options),
-        Which::Idle(options) => idle::run(options),
-        Which::EndToEnd(options) => end_to_end::run(options),
-        Which::Containers(options) => containers::run(options),
-        Which::LongRunning(options) => long_running::run(options),
-        Which::Takeover(options) => takeover::run(options),
-        Which::Allocator(options) => allocator::run(options),
-        Which::Read(options) => reading::run(options),
-        Which::State(options) => state::run(options),
-        Which::Operators(options) => operators::run(options),
-        Which::Metrics(options) => metrics::run(options),
-        Which::Registry(options) => registry::run(options),
-        Which::Swarm(options) => swarm::run(options),
-        Which::SwarmFront(options) => swarm_front::run(options),
-        Which::SwarmRun(options) => swarm_run::run(options),
-        Which::Service(options) => service::run(options),
-        Which::Weights(options) => weights::run(options),
+        Benchmark::Launch(options) => launch::run(options),
+        Benchmark::Failover(options) => failover::run(options),
+        Benchmark::Memory(options) => memory::run(options),
+        Benchmark::Idle(options) => idle::run(options),
+        Benchmark::EndToEnd(options) => end_to_end::run(options),
+        Benchmark::Containers(options) => containers::run(options),
+        Benchmark::LongRunning(options) => long_running::run(options),
+        Benchmark::Takeover(options) => takeover::run(options),
+        Benchmark::Allocator(options) => allocator::run(options),
+        Benchmark::Read(options) => reading::run(options),
+        Benchmark::State(options) => state::run(options),
+        Benchmark::Operators(options) => operators::run(options),
+        Benchmark::Metrics(options) => metrics::run(options),
+        Benchmark::Registry(options) => registry::run(options),
+        Benchmark::Swarm(options) => swarm::run(options),
+        Benchmark::SwarmFront(options) => swarm_front::run(options),
+        Benchmark::SwarmRun(options) => swarm_run::run(options),
+        Benchmark::Service(options) => service::run(options),
+        Benchmark::Weights(options) => weights::run(options),
     }
 }

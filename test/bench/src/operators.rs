@@ -87,7 +87,7 @@ async fn once(options: &Options, subscribers: usize) -> Result<Row> {
         true => Some(web::subscribe(&master.address).await?),
         false => None,
     };
-    let followers = Followers::subscribe(&master.address, subscribers).await?;
+    let followers = Subscribers::subscribe(&master.address, subscribers).await?;
     let subscribed = master.usage()?;
     let began = Instant::now();
     let (launched, latencies) = frameworks.launch().await?;
@@ -108,13 +108,13 @@ async fn once(options: &Options, subscribers: usize) -> Result<Row> {
 }
 
 /// Subscribers that read everything.
-struct Followers {
+struct Subscribers {
     _runtime: ClientRuntime,
     heard: Vec<watch::Receiver<usize>>,
     _tasks: JoinSet<Result<()>>,
 }
 
-impl Followers {
+impl Subscribers {
     async fn subscribe(master: &str, count: usize) -> Result<Self> {
         let runtime = ClientRuntime::start()?;
         let (mut heard, mut tasks) = (Vec::new(), JoinSet::new());

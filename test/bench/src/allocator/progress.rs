@@ -5,15 +5,15 @@ use std::io::{IsTerminal, Write, stderr};
 const WIDTH_CHARS: usize = 24;
 
 pub(super) fn show(done: usize, all: usize, what: &str) {
-    tell(&format!("{} {done}/{all} {what}", bar(done, all)));
+    print(&format!("{} {done}/{all} {what}", bar(done, all)));
 }
 
 /// Nothing is left of it.
 pub(super) fn end() {
-    tell("");
+    print("");
 }
 
-fn tell(text: &str) {
+fn print(text: &str) {
     if stderr().is_terminal() {
         // A closed terminal is not an error.
         let _ = write!(stderr(), "\r\x1b[K{text}");
