@@ -469,7 +469,7 @@ fn container_of_a_terminated_task_is_not_launched() {
               conn 1 <- ACKNOWLEDGED a
               conn 2 <- 202
             > call launch C1.a
-              conn 3 <- 400: The task of container C1.a is over
+              conn 3 <- 400: The task of container C1.a has terminated
             > e1 update c STARTING in=C1.c
               = update c#0 TASK_STARTING
               master <- UPDATE c TASK_STARTING
@@ -508,7 +508,7 @@ fn interrupted_launch_of_a_terminated_task_is_not_repeated() {
               = update a#1 TASK_KILLED
               container update C1 cpus:1.5;mem:96
             > call launch C1.a
-              conn 4 <- 400: The task of container C1.a is over
+              conn 4 <- 400: The task of container C1.a has terminated
         "#]],
     );
 }
@@ -535,8 +535,8 @@ fn container_launch_waits_for_its_task_after_a_kill() {
         ",
         expect![[r#"
             > call launch C1.a
-              conn 2 <- 503: Container C1.a may belong to a terminated task: its executor has
-                  not named it yet
+              conn 2 <- 503: Container C1.a may belong to a terminated task: its executor has not
+                  named it yet
             > call session C1.s
               container launch C1.s
             > e1 update c STARTING in=C1.c
@@ -551,7 +551,7 @@ fn container_launch_waits_for_its_task_after_a_kill() {
               conn 1 <- ACKNOWLEDGED a
               conn 6 <- 202
             > call launch C1.a
-              conn 7 <- 400: The task of container C1.a is over
+              conn 7 <- 400: The task of container C1.a has terminated
             > call launch C1.d
               = container C1.d
               container launch C1.d
@@ -576,8 +576,8 @@ fn resubscription_resumes_waiting_container_launches() {
         ",
         expect![[r#"
             > call launch C1.c
-              conn 2 <- 503: Container C1.c may belong to a terminated task: its executor has
-                  not named it yet
+              conn 2 <- 503: Container C1.c may belong to a terminated task: its executor has not
+                  named it yet
             > e1 subscribe tasks=c
               conn 3 <- 200, open
               conn 1 closes
