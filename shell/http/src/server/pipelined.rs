@@ -284,7 +284,10 @@ fn parse(bytes: &[u8]) -> Result<Option<(Arc<Head>, (usize, usize))>, ()> {
         if !is_plain {
             return Err(());
         }
-        map.append(name, HeaderValue::from_bytes(header.value).map_err(|_| ())?);
+        // The length is that of one body; the head is for all that differ in nothing else.
+        if name != CONTENT_LENGTH {
+            map.append(name, HeaderValue::from_bytes(header.value).map_err(|_| ())?);
+        }
     }
     parts.headers = map;
     let digits = body.ok_or(())?;

@@ -214,6 +214,8 @@ const BODIES: [&str; 5] =
 fn calls_are_read_as_by_the_ordinary_server() {
     let (first, length) = (FIRST_LINES[0], LINES[0]);
     let mut variants: Vec<[&str; 4]> = FIRST_LINES.iter().map(|first| [first, "", length, "abc"]).collect();
+    // The head of the call before it, but for the length.
+    variants.push([first, "x-call: 1\r\n", length, "abc"]);
     for line in LINES {
         for body in BODIES {
             variants.extend([["", line], [length, line], [line, length]].map(|[a, b]| [first, a, b, body]));
