@@ -1,4 +1,8 @@
-//! `end-to-end`: real tasks on real agents. Every task is a sandbox, a supervisor, an executor and a shell.
+//! `end-to-end`: real tasks on real agents, and beside them as many bare forks and execs of the same command. Every task is a
+//! sandbox, a supervisor, an executor and a shell.
+
+use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -7,7 +11,7 @@ use tepui_client::v1::TaskState;
 
 use crate::agent::{TASK_CPUS, TASK_MEM};
 use crate::framework::{self, Frameworks};
-use crate::program::Program;
+use crate::program::{Program, own_and_children_cpu_seconds};
 use crate::report::{Report, Row};
 
 #[derive(Args, Clone, Debug)]
@@ -71,6 +75,20 @@ async fn once(options: &Options) -> Result<Row> {
     let row = Row::new()
         .measured("tasks_per_s", options.tasks as f64 / took.as_secs_f64())
         .measured("seconds", took.as_secs_f64());
-    let row = latencies.percentiles(row);
-    Ok(row.measured("master_cpu_s", master.cpu_seconds).measured("agent_cpu_s", agent.cpu_seconds))
+    let row = latencies
+        .percentiles(row)
+        .measured("master_cpu_s", master.cpu_seconds)
+        .measured("agent_cpu_s", agent.cpu_seconds)
+        .measured("executors_cpu_s", agent.children_cpu_seconds);
+    bare(options, row)
+}
+
+/// The same commands without a cluster, one after the other.
+fn bare(options: &Options, row: Row) -> Result<Row> {
+    let (began, before) = (Instant::now(), own_and_children_cpu_seconds()?);
+    for _ in 0..options.tasks {
+        Command::new("sh").args(["-c", &options.command]).status()?;
+    }
+    let (took, cpu) = (began.elapsed(), own_and_children_cpu_seconds()? - before);
+    Ok(row.measured("bare_per_s", options.tasks as f64 / took.as_secs_f64()).measured("bare_cpu_s", cpu))
 }

@@ -28,6 +28,8 @@ pub struct Program {
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     pub cpu_seconds: f64,
+    /// Of the children that it waited for, and of theirs.
+    pub children_cpu_seconds: f64,
     pub rss_mib: f64,
     pub peak_rss_mib: f64,
 }
@@ -144,7 +146,7 @@ impl Program {
         for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
             let folder = thread?.path();
             if std::fs::read_to_string(folder.join("comm"))?.trim_end() == name {
-                seconds += cpu_seconds(&std::fs::read_to_string(folder.join("stat"))?)?;
+                seconds += cpu_seconds(&std::fs::read_to_string(folder.join("stat"))?)?.0;
             }
         }
         Ok(seconds)
@@ -196,16 +198,24 @@ pub fn machine_cpu_seconds() -> Result<f64> {
 
 /// Processor time of this process.
 pub fn own_cpu_seconds() -> Result<f64> {
-    cpu_seconds(&std::fs::read_to_string("/proc/self/stat")?)
+    Ok(cpu_seconds(&std::fs::read_to_string("/proc/self/stat")?)?.0)
 }
 
-fn cpu_seconds(stat: &str) -> Result<f64> {
-    // The name in parentheses may hold anything; utime and stime are the 12th and 13th fields behind it.
+/// Processor time of this process and of the children that it waited for.
+pub fn own_and_children_cpu_seconds() -> Result<f64> {
+    let (own, children) = cpu_seconds(&std::fs::read_to_string("/proc/self/stat")?)?;
+    Ok(own + children)
+}
+
+/// Processor time of a process, and of the children that it waited for.
+fn cpu_seconds(stat: &str) -> Result<(f64, f64)> {
+    // The name in parentheses may hold anything; utime, stime, cutime and cstime are the 12th to 15th fields behind it.
     let (_, fields) = stat.rsplit_once(')').context("stat names the program")?;
     let ticks = |index: usize| -> Result<f64> {
         Ok(fields.split_whitespace().nth(index).context("stat has all its fields")?.parse()?)
     };
-    Ok((ticks(11)? + ticks(12)?) / ticks_per_second()?)
+    let per_second = ticks_per_second()?;
+    Ok(((ticks(11)? + ticks(12)?) / per_second, (ticks(13)? + ticks(14)?) / per_second))
 }
 
 fn ticks_per_second() -> Result<f64> {
@@ -225,7 +235,9 @@ fn usage(id: u32) -> Result<Usage> {
             status.lines().find_map(|line| line.strip_prefix(name)).context("status has all its lines")?;
         Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     };
-    Ok(Usage { cpu_seconds: cpu_seconds(&stat)?, rss_mib: mib("VmRSS")?, peak_rss_mib: mib("VmHWM")? })
+    let (cpu_seconds, children_cpu_seconds) = cpu_seconds(&stat)?;
+    let (rss_mib, peak_rss_mib) = (mib("VmRSS")?, mib("VmHWM")?);
+    Ok(Usage { cpu_seconds, children_cpu_seconds, rss_mib, peak_rss_mib })
 }
 
 /// Lets this process and those it starts open as many files as the system allows, which must be `needed` at least.
