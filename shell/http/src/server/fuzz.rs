@@ -61,8 +61,8 @@ pub fn requests(bytes: &[u8], piece_bytes: usize, has_calls: bool) -> Vec<String
 
 async fn play(bytes: &[u8], piece_bytes: usize, handler: Arc<Recorder>) {
     let (mut peer, stream) = tokio::io::duplex(STREAM_BYTES_MAX);
-    let (stop, crowd) = (watch::channel(false).0, watch::channel(()).0);
-    let signals = Signals { stop: stop.subscribe(), crowd: crowd.subscribe() };
+    let (stop, pressure) = (watch::channel(false).0, watch::channel(()).0);
+    let signals = Signals { stop: stop.subscribe(), pressure: pressure.subscribe() };
     let browsers = BrowserPolicy::new(&["*".to_owned()], true).expect("any host is allowed");
     let (limits, budget) = (ServerLimits::default(), BodyBudget::default());
     let shared = Shared { handler, limits, browsers, budget, tls: None };
