@@ -164,8 +164,8 @@ impl Open {
                 }
                 Parsed::Partial => (),
             }
-            // A peer may answer and close before it has read everything, so reading continues.
-            let _ = self.poll_written(cx).map_err(|err| lost(err.to_string()))?;
+            // A peer may answer and close before it has read everything, so reading continues also if this fails.
+            let written = self.poll_written(cx);
             self.received.reserve(READ_BYTES);
             match pin!(self.stream.read_buf(&mut self.received)).poll(cx) {
                 Poll::Ready(Ok(0)) => {
@@ -180,6 +180,9 @@ impl Open {
                 // With TLS also a peer that closes without saying so. No call is lost.
                 Poll::Ready(Err(_)) if !is_awaited => return Poll::Ready(Ok(None)),
                 Poll::Ready(Err(err)) => return Poll::Ready(Err(lost(err.to_string()))),
+                Poll::Pending if let Poll::Ready(Err(err)) = written => {
+                    return Poll::Ready(Err(lost(err.to_string())));
+                }
                 Poll::Pending if is_awaited => {
                     ready!(self.poll_overdue(cx));
                     return Poll::Ready(Err(Fault::Timeout {

@@ -9,18 +9,26 @@ use super::*;
 use crate::connection::Request;
 use crate::format::Format;
 
-/// Cannot be read from.
-struct Broken;
+/// Has these bytes to read and breaks then. Cannot be written to.
+struct Broken(&'static [u8]);
 
 impl AsyncRead for Broken {
-    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        buf.put_slice(std::mem::take(&mut self.0));
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Broken {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Ready(Ok(bytes.len()))
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -32,17 +40,28 @@ impl AsyncWrite for Broken {
     }
 }
 
-#[tokio::test]
-async fn idle_connection_that_breaks_is_closed_without_a_fault() {
+fn pipeline(transport: Broken) -> (Pipeline<()>, Head) {
     let peer = Endpoint::parse("127.0.0.1:1", 1).expect("an address");
     let head = Request::post("/", Format::Json, Vec::new()).head(&peer).expect("a request");
     let mut pipeline = Pipeline::new(peer);
-    pipeline.open = Some(Open::new(Box::new(Broken)));
+    pipeline.open = Some(Open::new(Box::new(transport)));
+    (pipeline, head)
+}
+
+#[tokio::test]
+async fn idle_connection_that_breaks_is_closed_without_a_fault() {
+    let (mut pipeline, _) = pipeline(Broken(b""));
     let polled = pin!(pipeline.answer()).poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending(), "there is no answer to come");
     assert!(pipeline.open.is_none());
+}
 
-    pipeline.open = Some(Open::new(Box::new(Broken)));
-    pipeline.send(&head, b"{}", ()).await.expect("sent");
+#[tokio::test]
+async fn answers_that_arrived_before_the_connection_broke_count() {
+    let (mut pipeline, head) = pipeline(Broken(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"));
+    for _ in 0..2 {
+        pipeline.send(&head, b"{}", ()).await.expect("sent");
+    }
+    assert!(matches!(pipeline.answer().await, Ok(((), Ok(())))));
     assert!(matches!(pipeline.answer().await, Err(Fault::Lost { .. })));
 }
