@@ -44,6 +44,8 @@ pub struct Manage {
     pub replication: Option<Replication>,
     /// Names of this manager besides those of the machine, for the check of `Host`.
     pub allowed_hosts: Vec<String>,
+    /// Other users of this machine than root and that of this process may use the API on loopback addresses.
+    pub local_users: bool,
     /// Pages of every web site may use the API.
     pub cors: bool,
     pub cluster: ClusterOptions,
@@ -157,6 +159,7 @@ impl Manage {
             tls,
             replication,
             allowed_hosts: allowed_hosts(words),
+            local_users: words.has("allow-local-users"),
             cors: words.has("api-enable-cors") || words.has("cors"),
             cluster,
             state: words.last("state-dir").unwrap_or(DEFAULT_STATE).to_owned(),

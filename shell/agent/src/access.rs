@@ -8,12 +8,11 @@ use tepui_core_agent::{
     needs_known_user,
 };
 use tepui_http::auth::JwtKey;
+use tepui_http::peer::{self, Peer};
 use tepui_http::{Authentication, HttpError, Principal, Realm as Closed, Request};
 use tepui_program::{Endpoint, Firewall, Realm, allowed};
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_types::ContainerOp;
-
-use crate::peer::{self, Peer};
 
 /// The variable with the trusted certificates for an executor; if it is set, the agent speaks TLS.
 const TRUST: &str = "TEPUI_TLS_CA";

@@ -23,7 +23,6 @@ mod modes;
 mod operator;
 mod options;
 mod origin;
-mod peer;
 mod program;
 mod read;
 mod routes;

@@ -28,7 +28,6 @@ use crate::link::Links;
 use crate::log;
 use crate::modes;
 use crate::options::Options;
-use crate::peer;
 use crate::program::{Kind, Program};
 use crate::samples;
 use crate::statistics::Measuring;
@@ -83,7 +82,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let store = open_store(&work_dir, &options)?;
     let process = Process::open("agent", attached::LOG, &options.process)?;
     if !options.access.readwrite {
-        peer::warn_unless_supported();
+        tepui_http::peer::warn_unless_supported("local container calls are rejected");
     }
     let server = options.process.bind()?;
     let address = server.address();

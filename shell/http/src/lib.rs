@@ -22,6 +22,7 @@ mod negotiate;
 mod outgoing;
 mod pace;
 mod path;
+pub mod peer;
 mod principal;
 mod query;
 mod queue;

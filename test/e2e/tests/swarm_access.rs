@@ -4,10 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use tepui_e2e::dockerd::{Dockerd, IMAGE};
-use tepui_e2e::swarm::{Manager, Node, Swarm, agent_flags, docker_command, start_engine};
+use tepui_e2e::swarm::{Manager, Node, Ran, Swarm, agent_flags, docker_command, start_engine};
 use tepui_e2e::{Certificates, Cluster, Masters, Program, wait_for};
 use tepui_facilities::{Facility, Port, available};
 
+const NOBODY: u32 = 65534;
 const SMALL: [&str; 4] = ["-m", "20m", "--net", "none"];
 
 fn run<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
@@ -72,6 +73,29 @@ fn unix_socket_is_for_its_owner() {
     assert_eq!(swarm.done(&run(&[IMAGE, "echo", "near"])), "near");
     let mode = std::fs::metadata(&path).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn tcp_is_for_root_and_the_user_of_the_manager() {
+    use std::os::unix::process::CommandExt;
+    if !available(&[Facility::Root, Facility::Program("docker")]) {
+        return;
+    }
+    let cluster = Cluster::without_agents(&[]);
+    let folder = tempfile::tempdir().expect("a directory");
+    let as_nobody = |manager: &Manager| {
+        let mut command = docker_command(&manager.host, &["version"]);
+        Ran::of(command.uid(NOBODY).env("HOME", "/nonexistent").output().expect("docker starts"))
+    };
+    let closed = Manager::start(&cluster.master.address, &folder.path().join("closed"), &[], &[]);
+    assert_eq!(closed.docker(&["version"]).code, 0);
+    let rejected = as_nobody(&closed);
+    assert_ne!(rejected.code, 0);
+    assert!(rejected.stderr.contains("user 65534 may not use this API"), "{rejected:?}");
+    let flags = ["--allow-local-users"];
+    let open = Manager::start(&cluster.master.address, &folder.path().join("open"), &flags, &[]);
+    let admitted = as_nobody(&open);
+    assert_eq!(admitted.code, 0, "{admitted:?}");
 }
 
 /// Two managers of one cluster with one node; the first leads.

@@ -63,6 +63,11 @@ impl Front {
         self.set(Role::Standby(address.map(|address| EngineClient::new(address, self.tls.clone()))));
     }
 
+    /// Whether a client that connected over TCP may use the API at all.
+    pub fn check_client(&self, client: SocketAddr, local: SocketAddr) -> Result<(), String> {
+        self.guard.check_client(client, local)
+    }
+
     /// `local`: where the request arrived; none on a Unix socket.
     pub async fn respond(&self, request: Request<Incoming>, local: Option<SocketAddr>) -> Response<Body> {
         if let Some(answer) = self.guard.answer(&request, local) {

@@ -1,8 +1,11 @@
-//! Protection against web pages: access to this API is root on every engine.
+//! Protection against web pages and other users of this machine: access to this API is root on every engine.
 //!
 //! A page of another site must neither act nor read. `Host` must be a name of this program (DNS rebinding), and a
 //! request that a browser marks as coming from another site is rejected, also a read: events and upgraded streams are
 //! reads. Clients that are not browsers send no such marks. `--api-enable-cors` opens the API to every page.
+//!
+//! Without verified certificates a client on a loopback address must be a process of root or of this process's user, as
+//! on a Unix socket (`docs/adr/0010-local-callers-without-authentication.md`); `--allow-local-users` admits all.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,7 +15,8 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode};
 use tepui_http::BrowserPolicy;
-use tepui_swarm::Manage;
+use tepui_http::peer::{self, Peer};
+use tepui_swarm::{Host, Manage};
 
 use crate::body::{self, Body};
 
@@ -20,6 +24,8 @@ use crate::body::{self, Body};
 pub(crate) struct Guard {
     policy: BrowserPolicy,
     cors: bool,
+    /// Every client that connects is known by its certificate, or need not be known.
+    any_client: bool,
 }
 
 impl Guard {
@@ -30,7 +36,24 @@ impl Guard {
         let names: Vec<String> = manage.allowed_hosts.iter().cloned().chain(advertised).collect();
         let policy = BrowserPolicy::new(&names, false)?;
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Ok(Self { policy: policy.with_own_names(None, Some(loopback), loopback), cors: manage.cors })
+        let policy = policy.with_own_names(None, Some(loopback), loopback);
+        let is_verified = manage.tls.as_ref().is_some_and(|tls| tls.ca.is_some());
+        let any_client = is_verified || manage.local_users;
+        let has_tcp = manage.hosts.iter().any(|host| matches!(host, Host::Tcp(_)));
+        if has_tcp && !any_client {
+            let effect =
+                "requests over TCP are rejected; use a Unix socket, --tlsverify or --allow-local-users";
+            peer::warn_unless_supported(effect);
+        }
+        Ok(Self { policy, cors: manage.cors, any_client })
+    }
+
+    /// A rejection if a client that connected over TCP may not use the API.
+    pub fn check_client(&self, client: SocketAddr, local: SocketAddr) -> Result<(), String> {
+        match self.any_client {
+            true => Ok(()),
+            false => check_user(peer::find(client, local), nix::unistd::geteuid().as_raw()),
+        }
     }
 
     /// An answer if the request is not passed on to the API: a rejection, or the permission that a page asks for.
@@ -61,7 +84,19 @@ impl Guard {
     }
 }
 
-fn rejection(status: StatusCode, message: &str) -> Response<Body> {
+fn check_user(peer: Peer, own: u32) -> Result<(), String> {
+    let user = match peer {
+        Peer::Local(uid) if uid == 0 || uid == own => return Ok(()),
+        Peer::Local(uid) => format!("user {uid}"),
+        Peer::Remote | Peer::Unknown => "an unknown user".to_owned(),
+    };
+    Err(format!(
+        "{user} may not use this API: access to it is root on every engine; start the manager with --tlsverify or \
+         --allow-local-users"
+    ))
+}
+
+pub fn rejection(status: StatusCode, message: &str) -> Response<Body> {
     let mut response = Response::new(body::full(format!("{}\n", serde_json::json!({"message": message}))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -96,11 +131,26 @@ mod tests {
             }
             let request = request.body(()).expect("a request");
             let status = |cors: bool, local: Option<SocketAddr>| {
-                let guard = Guard { policy: BrowserPolicy::default(), cors };
+                let guard = Guard { cors, ..Guard::default() };
                 guard.answer(&request, local).map_or(200, |answer| answer.status().as_u16())
             };
             let found = (status(false, Some(local)), status(false, None), status(true, Some(local)));
             assert_eq!(found, (on_tcp, on_unix, with_cors), "{line}");
+        }
+    }
+
+    #[test]
+    fn local_clients_are_root_or_the_user_of_the_manager() {
+        for (peer, own, expected) in [
+            (Peer::Local(0), 1000, None),
+            (Peer::Local(1000), 1000, None),
+            (Peer::Local(1000), 0, Some("user 1000 may not use this API")),
+            (Peer::Unknown, 0, Some("an unknown user may not")),
+            (Peer::Remote, 0, Some("an unknown user may not")),
+        ] {
+            let error = check_user(peer, own).err();
+            assert_eq!(error.is_none(), expected.is_none(), "{peer:?} {own}: {error:?}");
+            assert!(error.unwrap_or_default().contains(expected.unwrap_or_default()), "{peer:?} {own}");
         }
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,6 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::front::Front;
+use crate::guard::rejection;
 
 /// Connections of clients. With more, new ones wait in the kernel until one is closed.
 const CONNECTIONS_MAX: usize = 4096;
@@ -100,20 +102,22 @@ impl Listener {
         match self {
             Listener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                tokio::spawn(serve_connection(stream, None, front, permit));
+                tokio::spawn(serve_connection(stream, None, Ok(()), front, permit));
             }
             Listener::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
                 tepui_http::keep_alive(&stream)?;
-                let local = Some(stream.local_addr()?);
+                let local = stream.local_addr()?;
+                let checked = front.check_client(peer, local);
+                let local = Some(local);
                 let Some(config) = tls else {
-                    tokio::spawn(serve_connection(stream, local, front, permit));
+                    tokio::spawn(serve_connection(stream, local, checked, front, permit));
                     return Ok(());
                 };
                 let handshake = TlsAcceptor::from(config.clone()).accept(stream);
                 tokio::spawn(async move {
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
-                        Ok(Ok(stream)) => serve_connection(stream, local, front, permit).await,
+                        Ok(Ok(stream)) => serve_connection(stream, local, checked, front, permit).await,
                         Ok(Err(err)) => debug!(%peer, error = %err, "TLS handshake failed"),
                         Err(_) => debug!(%peer, "TLS handshake timed out"),
                     }
@@ -139,17 +143,24 @@ fn remove_socket(path: &str) -> io::Result<()> {
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     local: Option<SocketAddr>,
+    checked: Result<(), String>,
     front: Front,
     permit: OwnedSemaphorePermit,
 ) {
+    let head_timeout = if checked.is_ok() { HEAD_READ_TIMEOUT } else { HANDSHAKE_TIMEOUT };
     let service = service_fn(|request| {
-        let front = front.clone();
-        async move { Ok::<_, Infallible>(front.respond(request, local).await) }
+        let (front, checked) = (front.clone(), checked.clone());
+        async move {
+            Ok::<_, Infallible>(match checked {
+                Ok(()) => front.respond(request, local).await,
+                Err(message) => rejection(StatusCode::FORBIDDEN, &message),
+            })
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // From the end of one request to the end of the head of the next: clients keep connections for their calls.
-        .header_read_timeout(HEAD_READ_TIMEOUT)
+        .header_read_timeout(head_timeout)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::UsageError;
 
 /// Options without a value.
-const SWITCHES: [&str; 10] = [
+const SWITCHES: [&str; 11] = [
     "debug",
     "experimental",
     "help",
@@ -18,6 +18,7 @@ const SWITCHES: [&str; 10] = [
     "replication",
     "api-enable-cors",
     "cors",
+    "allow-local-users",
     "refresh-on-node-filter",
 ];
 
@@ -74,6 +75,8 @@ MASTER is host:port, several of them separated by commas, or etcd://host:port/pr
   --host, -H HOST            Listen on tcp://IP:PORT or unix:///PATH; may be repeated (variable SWARM_HOST) [default: tcp://127.0.0.1:2375]
   --allowed-hosts NAME       Names that clients may use for this manager, besides those of this machine: names, addresses,
                              .domain, or * for any; separated by commas, may be repeated
+  --allow-local-users        Permit every user of this machine to use the API on a loopback address without --tlsverify
+                             [default: root and the user of this process]
   --api-enable-cors, --cors  Let pages of every web site use the API
   --strategy NAME            Order of nodes: spread, binpack, random [default: spread]
   --filter, -f NAME          Filter of nodes; may be repeated and replaces all

@@ -1,4 +1,4 @@
-//! The user behind a connection from this machine, for agents without authentication.
+//! The user behind a connection from this machine, for programs without authentication.
 //!
 //! TCP has no peer credentials; the kernel reports the user of a socket to a caller with both of its addresses. See
 //! `docs/adr/0010-local-callers-without-authentication.md`.
@@ -25,7 +25,7 @@ const INODE_AT: usize = HEADER_BYTES + 68;
 
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub enum Peer {
     /// Another machine, or another network namespace.
     Remote,
     /// A process of this user.
@@ -35,7 +35,7 @@ pub(crate) enum Peer {
 }
 
 /// Finds the user of the peer of a connection whose end here is `local`.
-pub(crate) fn find(peer: SocketAddr, local: SocketAddr) -> Peer {
+pub fn find(peer: SocketAddr, local: SocketAddr) -> Peer {
     // An address of this machine can be bound here, others cannot.
     if UdpSocket::bind((peer.ip().to_canonical(), 0)).is_err() {
         return Peer::Remote;
@@ -49,12 +49,10 @@ pub(crate) fn find(peer: SocketAddr, local: SocketAddr) -> Peer {
     }
 }
 
-/// Logs a warning if this kernel does not report users of sockets.
-pub(crate) fn warn_unless_supported() {
+/// Logs a warning with the effect if this kernel does not report users of sockets.
+pub fn warn_unless_supported(effect: &str) {
     if !is_supported().unwrap_or_default() {
-        tracing::warn!(
-            "the kernel does not report users of connections (module tcp_diag): local container calls are rejected"
-        );
+        tracing::warn!("the kernel does not report users of connections (module tcp_diag): {effect}");
     }
 }
 
