@@ -193,7 +193,6 @@ impl ContainerMachine {
         if hold.is_killed && hold.is_adopted {
             // It stays; if it runs, it is stopped.
             out.push(Effect::Follow(container.id.clone()));
-            out.push(Effect::Stop(container.id.clone(), hold.kill_grace));
         } else if hold.is_killed {
             // It was not reported: it is removed without an update.
             out.push(Effect::Remove(container.id.clone()));
@@ -219,10 +218,12 @@ impl ContainerMachine {
             Observed::Created | Observed::Restarting => hold.inspect_at = None,
             Observed::OutOfMemory => hold.was_out_of_memory = true,
             Observed::Running => {
-                hold.inspect_at = None;
+                // The answer to the inspection of a kill may be older than the exit.
+                hold.inspect_at = hold.inspect_at.filter(|_| hold.is_killed);
                 hold.was_out_of_memory = false;
                 if !std::mem::replace(&mut hold.is_running, true) {
                     out.push(Effect::Update(hold.update(moment, TaskState::TASK_RUNNING)));
+                    out.extend(hold.is_killed.then(|| Effect::Stop(hold.container_id(), hold.kill_grace)));
                 }
             }
             Observed::Exited { code, oom_killed, error } => {
@@ -307,14 +308,14 @@ impl ContainerMachine {
             Phase::Creating(hold) => hold.is_killed = true,
             Phase::Following(hold) if !hold.is_killed => {
                 hold.is_killed = true;
-                let id = hold.container.as_ref().map(|container| container.id.clone()).unwrap_or_default();
+                hold.kill_grace = grace.unwrap_or(hold.kill_grace);
                 if hold.is_running {
-                    out.push(Effect::Stop(id, grace.unwrap_or(hold.kill_grace)));
+                    out.push(Effect::Stop(hold.container_id(), hold.kill_grace));
                     // It may have exited before the kill came.
                     hold.inspect_at = hold.inspect_at.map(|_| moment.now);
                 } else {
-                    let message = "Container was not started".to_owned();
-                    self.end(moment, TaskState::TASK_KILLED, None, message, out);
+                    // It may have been started, and the event is not here yet.
+                    out.push(Effect::Inspect(hold.container_id()));
                 }
             }
             Phase::Idle { .. } | Phase::Following(_) | Phase::Reported { .. } | Phase::Over => (),
@@ -343,6 +344,10 @@ impl ContainerMachine {
 }
 
 impl Hold {
+    fn container_id(&self) -> String {
+        self.container.as_ref().map(|container| container.id.clone()).unwrap_or_default()
+    }
+
     fn update(&mut self, moment: &mut Moment<'_>, state: TaskState) -> TaskStatus {
         let container = self.container.as_ref().map(serde_json::to_vec);
         let data = container.or_else(|| self.missing_image.as_ref().map(serde_json::to_vec));

@@ -143,7 +143,8 @@ fn pair(options: &[String], cli: &[String]) -> Option<Pair> {
 }
 
 fn is_ready(manager: &Manager) -> Option<()> {
-    manager.docker(&["info"]).stdout.contains("Offers: 1").then_some(())
+    let info = manager.docker(&["info"]).stdout;
+    (info.contains("Offers: 1") && info.contains("Status: Healthy")).then_some(())
 }
 
 fn done(manager: &Manager, arguments: &[&str]) -> String {

@@ -199,16 +199,18 @@ fn kill_stops_a_running_container_and_removes_a_pending_one() {
         "#]],
     );
     check(
-        vec![(0, launch(false)), (1, created()), (2, kill())],
+        vec![(0, launch(false)), (1, created()), (2, kill()), (3, inspected(Observed::Created))],
         expect![[r#"
-        at 0 (next -)
-          create "web" of busybox
-        at 1 (next -)
-          update t TASK_STARTING {"id":"c1","name":"web"}
-          follow c1
-        at 2 (next 60.2s)
-          update t TASK_KILLED 'Container was not started' {"id":"c1","name":"web"}
-    "#]],
+            at 0 (next -)
+              create "web" of busybox
+            at 1 (next -)
+              update t TASK_STARTING {"id":"c1","name":"web"}
+              follow c1
+            at 2 (next -)
+              inspect c1
+            at 3 (next 60.3s)
+              update t TASK_KILLED 'Container was not started' {"id":"c1","name":"web"}
+        "#]],
     );
     check(
         vec![
@@ -234,6 +236,99 @@ fn kill_stops_a_running_container_and_removes_a_pending_one() {
             at 4 (next -)
               inspect c1
             at 4 (next 60.4s)
+              update t TASK_KILLED 'Container exited with status 143' {"id":"c1","name":"web"}
+        "#]],
+    );
+}
+
+/// The event of its start is on its way when the kill arrives.
+#[test]
+fn kill_stops_a_container_that_was_just_started() {
+    let steps = |first: Step, second: Step| {
+        vec![
+            (0, launch(false)),
+            (1, created()),
+            (2, kill()),
+            (3, first),
+            (4, second),
+            (5, observed(exited(143))),
+            (5, Due),
+            (5, inspected(exited(143))),
+        ]
+    };
+    check(
+        steps(inspected(Observed::Running), observed(Observed::Running)),
+        expect![[r#"
+            at 0 (next -)
+              create "web" of busybox
+            at 1 (next -)
+              update t TASK_STARTING {"id":"c1","name":"web"}
+              follow c1
+            at 2 (next -)
+              inspect c1
+            at 3 (next -)
+              update t TASK_RUNNING {"id":"c1","name":"web"}
+              stop c1 10s
+            at 4 (next -)
+            at 5 (next 500ms)
+            at 5 (next -)
+              inspect c1
+            at 5 (next 60.5s)
+              update t TASK_KILLED 'Container exited with status 143' {"id":"c1","name":"web"}
+        "#]],
+    );
+    check(
+        steps(observed(Observed::Running), inspected(Observed::Running)),
+        expect![[r#"
+            at 0 (next -)
+              create "web" of busybox
+            at 1 (next -)
+              update t TASK_STARTING {"id":"c1","name":"web"}
+              follow c1
+            at 2 (next -)
+              inspect c1
+            at 3 (next -)
+              update t TASK_RUNNING {"id":"c1","name":"web"}
+              stop c1 10s
+            at 4 (next -)
+            at 5 (next 500ms)
+            at 5 (next -)
+              inspect c1
+            at 5 (next 60.5s)
+              update t TASK_KILLED 'Container exited with status 143' {"id":"c1","name":"web"}
+        "#]],
+    );
+}
+
+#[test]
+fn outdated_inspection_does_not_hide_the_exit_of_a_killed_container() {
+    check(
+        vec![
+            (0, launch(false)),
+            (1, created()),
+            (2, kill()),
+            (3, observed(Observed::Running)),
+            (4, observed(exited(143))),
+            (4, inspected(Observed::Running)),
+            (4, Due),
+            (5, inspected(exited(143))),
+        ],
+        expect![[r#"
+            at 0 (next -)
+              create "web" of busybox
+            at 1 (next -)
+              update t TASK_STARTING {"id":"c1","name":"web"}
+              follow c1
+            at 2 (next -)
+              inspect c1
+            at 3 (next -)
+              update t TASK_RUNNING {"id":"c1","name":"web"}
+              stop c1 10s
+            at 4 (next 400ms)
+            at 4 (next 400ms)
+            at 4 (next -)
+              inspect c1
+            at 5 (next 60.5s)
               update t TASK_KILLED 'Container exited with status 143' {"id":"c1","name":"web"}
         "#]],
     );
@@ -299,7 +394,6 @@ fn killed_adoption_keeps_the_container() {
             at 1 (next -)
             at 2 (next -)
               follow c1
-              stop c1 10s
             at 3 (next 60.3s)
               update t TASK_KILLED 'Container was not started' {"id":"c1","name":"web"}
         "#]],
