@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use tepui_e2e::dockerd::IMAGE;
+use tepui_e2e::dockerd::{Dockerd, IMAGE};
 use tepui_e2e::swarm::{Node, Ran, Swarm};
 use tepui_e2e::{Scheduler, wait_for};
 
@@ -54,6 +54,17 @@ fn names(swarm: &Swarm, arguments: &[&str]) -> Vec<String> {
 fn killed_manager_loses_no_container() {
     let Some(mut swarm) = Swarm::start(2, &["--cluster-opt=mesos.tasktimeout=1m"]) else { return };
     let running: Vec<String> = (0..3).map(|index| start(&swarm, &format!("up{index}"))).collect();
+    let mut attached = swarm.manager.command(&run(&[
+        "--name",
+        "attached",
+        IMAGE,
+        "sh",
+        "-c",
+        "echo begun; exec sleep 1000",
+    ]));
+    let mut attached = attached.stdout(Stdio::piped()).spawn().expect("docker starts");
+    let mut output = BufReader::new(attached.stdout.take().expect("stdout is piped")).lines();
+    assert_eq!(output.next().expect("a line").expect("output"), "begun");
     let creates: Vec<_> = (0..20)
         .map(|index| {
             let name = format!("new{index}");
@@ -66,22 +77,31 @@ fn killed_manager_loses_no_container() {
     for mut create in creates {
         create.wait().expect("docker ends"); // With the id or with an error: its manager is gone.
     }
+    assert!(output.next().is_none() && !attached.wait().expect("docker ends").success());
+    let at_engine = |engine: &Dockerd, arguments: &[&str]| {
+        let host = format!("unix://{}", engine.socket().display());
+        Ran::of(tepui_e2e::swarm::docker_command(&host, arguments).output().expect("docker starts"))
+    };
+    // One exits while there is no manager.
+    let killed = swarm.engines.iter().filter(|engine| at_engine(engine, &["kill", "up0"]).code == 0).count();
+    assert_eq!(killed, 1);
     swarm.manager.restart();
     wait_for("the engines", || (swarm.docker(&["info"]).stdout.contains("Status: Healthy")).then_some(()));
     for (index, id) in running.iter().enumerate() {
         let found = wait_for("a container", || inspect(&swarm, &format!("up{index}")));
-        assert_eq!((&found["Id"], &found["State"]["Status"]), (&json!(id), &json!("running")));
+        let state = if index == 0 { "exited" } else { "running" };
+        assert_eq!((&found["Id"], &found["State"]["Status"]), (&json!(id), &json!(state)));
     }
+    assert_eq!(inspect(&swarm, "up0").expect("it is there")["State"]["ExitCode"], 137);
+    assert_eq!(inspect(&swarm, "attached").expect("it is there")["State"]["Status"], "running");
+    swarm.done(&["rm", "up0"]);
     // What the manager shows is what the engines have, and each has its task; none is there twice.
     wait_for("all creates to be settled", || {
         let shown = names(&swarm, &["-a"]);
         let mut engines: Vec<String> = Vec::new();
         for engine in &swarm.engines {
-            let host = format!("unix://{}", engine.socket().display());
-            let mut command =
-                tepui_e2e::swarm::docker_command(&host, &["ps", "-a", "--format", "{{.Names}}"]);
-            let listed = command.output().expect("docker starts").stdout;
-            engines.extend(String::from_utf8_lossy(&listed).lines().map(str::to_owned));
+            let listed = at_engine(engine, &["ps", "-a", "--format", "{{.Names}}"]).stdout;
+            engines.extend(listed.lines().map(str::to_owned));
         }
         engines.sort();
         let mut held: Vec<String> = tasks(&swarm).into_iter().map(|it| it.0).collect();

@@ -220,6 +220,10 @@ fn type_is_shown(swarm: &Swarm) {
     assert_eq!(swarm.ok("ps -q --filter label=res-type=gold"), "");
     let warned = swarm.sh("create -c 1 --net none -l res-type=gold busybox true").stderr;
     assert!(warned.contains("WARNING: the label res-type is set to the type of the resources"), "{warned}");
+    // An affinity to the type is one to the label: beside such a container, on regular resources.
+    let beside = swarm.ok("create -c 1 --net none -e affinity:res-type==revocable busybox true");
+    let node = |id: &str| swarm.ok(&format!("inspect -f {{{{.Node.Name}}}} {id}"));
+    assert_eq!((kind(swarm, &beside).as_str(), node(&beside)), ("regular", node(&revocable)));
     let constraints = "{{index .Config.Labels \"com.docker.swarm.constraints\"}}";
     let written = swarm.docker(&["inspect", "-f", constraints, &revocable]).stdout;
     assert!(written.contains("res-type==~revoca*"), "{written}");

@@ -91,6 +91,13 @@ services:
     mem_limit: 20m
     depends_on: [web]
     environment: ['constraint:node==node-1']
+  made:
+    build:
+      context: made
+      args: {'constraint:node': '=node-1'}
+    mem_limit: 20m
+    network_mode: none
+    environment: ['constraint:node==node-1']
 volumes:
   data: {}
 ";
@@ -103,23 +110,39 @@ fn compose_project_has_its_own_network_and_volumes() {
     let Some(swarm) = with_bridges() else { return };
     let folder = swarm.cluster.folder().join("project");
     std::fs::create_dir_all(&folder).expect("made");
+    std::fs::create_dir_all(folder.join("made")).expect("made");
     std::fs::write(folder.join("docker-compose.yml"), PROJECT).expect("written");
+    std::fs::write(folder.join("made/Dockerfile"), "FROM busybox\nCOPY file /built\n").expect("written");
+    std::fs::write(folder.join("made/file"), "built\n").expect("written");
     let compose = |arguments: &str| {
         let mut command = Command::new("docker-compose");
         command.args(["-p", "demo"]).args(arguments.split(' ')).current_dir(&folder);
         command.env("DOCKER_HOST", &swarm.manager.host).env("COMPOSE_HTTP_TIMEOUT", "120");
+        command.env("DOCKER_BUILDKIT", "0");
         let ran = Ran::of(command.output().expect("docker-compose starts"));
         assert_eq!(ran.code, 0, "docker-compose {arguments}: {}{}", ran.stdout, ran.stderr);
         ran.stdout
     };
-    compose("up -d");
+    compose("up -d web client");
     wait_for_page(&swarm, 1, 31080);
     wait_for("the page at the client", || compose("logs client").contains("page").then_some(()));
     assert_eq!(swarm.ok("network ls -q --filter name=demo_default").lines().count(), 1);
     assert!(swarm.ok("volume ls -q").contains("node-1/demo_data"));
+    let ids = swarm.ok("ps -q --no-trunc");
+    compose("up -d web client");
+    assert_eq!(swarm.ok("ps -q --no-trunc"), ids, "nothing has changed");
     compose("restart -t 0 web");
     wait_for_page(&swarm, 1, 31080);
     assert_eq!(compose("exec -T client wget -q -O - http://web/"), "page\n");
+    assert_eq!(compose("run --rm -T client wget -q -O - http://web/"), "page\n");
+    assert!(compose("port web 80").ends_with(":31080\n"));
+    assert!(compose("top").contains("httpd"));
+    compose("kill client");
+    compose("rm -f client");
+    assert!(!compose("ps").contains("client"));
+    // Built on the node where its container is to be, as the image is there only.
+    compose("build made");
+    assert_eq!(compose("run --rm -T made cat /built"), "built\n");
     compose("down -t 0 -v");
     assert_eq!(swarm.ok("ps -qa"), "");
     assert_eq!(swarm.ok("network ls -q --filter name=demo_default"), "");

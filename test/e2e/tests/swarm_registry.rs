@@ -97,6 +97,11 @@ fn create_with_credentials(swarm: &Swarm, registry: &Registry, image: &str) {
     assert_eq!(created.status, 201, "{}", created.text());
     assert_eq!(engines_with(swarm, image).len(), 1, "only where the container is");
     assert!(!swarm.manager.log().contains(&auth), "credentials are in the log");
+    let path = format!("/v1.41/distribution/{image}/json");
+    assert_ne!(http.get(&path).status, 200);
+    let described = http.send("GET", &path, &[("x-registry-auth", &auth)], &[]);
+    assert_eq!(described.status, 200, "{}", described.text());
+    assert!(described.text().contains("\"digest\":\"sha256:"), "{}", described.text());
     for text in [auth.as_str(), registry::PASSWORD] {
         let found = std::process::Command::new("grep")
             .args(["-rlaF", text])
