@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use tepui_fsm::Mono;
 use tepui_placement::{HeldOffer, Kind, totals};
 use tepui_resources::{Name, Scalar};
 use tepui_types::OfferId;
@@ -26,6 +27,8 @@ pub struct Agent {
     pub engine: EngineLink,
     /// The master says that it is no more part of the cluster. Its next offer proves the contrary.
     pub failed: bool,
+    /// Until when an offer was to be held that the master has rescinded: what it offers instead is held no longer.
+    pub(crate) rescinded: Option<Mono>,
 }
 
 /// The connection to the engine of an agent. It does not depend on the offers held.
@@ -60,6 +63,7 @@ impl Agent {
             declined: Vec::new(),
             engine: EngineLink::Connecting,
             failed: false,
+            rescinded: None,
         }
     }
 

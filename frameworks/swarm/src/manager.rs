@@ -55,6 +55,8 @@ pub struct Config {
     pub offer_timeout: Duration,
     /// How long what is left of an accepted offer is not offered again.
     pub refuse_timeout: Duration,
+    /// How long an offer that was held in vain is not made again while no create waits.
+    pub idle_refuse_timeout: Duration,
     /// Whether revocable resources are used.
     pub revocable: bool,
 }

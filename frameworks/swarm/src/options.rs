@@ -87,6 +87,11 @@ impl ClusterOptions {
             ignored,
         })
     }
+
+    /// An idle manager holds an offer in one role after the other, and then in none for as long as in one.
+    pub fn idle_refuse_timeout(&self) -> Duration {
+        self.offer_timeout.saturating_mul(u32::try_from(self.roles.len()).unwrap_or(u32::MAX))
+    }
 }
 
 /// The framework opens the connection: there is nothing to listen on. Values are checked all the same.
@@ -232,6 +237,7 @@ mod tests {
         .expect("options");
         assert_eq!(all.user.as_deref(), Some("nobody"));
         assert_eq!(all.roles, ["web", "db"]);
+        assert_eq!(all.idle_refuse_timeout(), Duration::from_secs(60));
         assert_eq!((all.task_timeout, all.checkpoint), (Duration::from_secs(30), Some(true)));
         assert_eq!(all.ignored, ["swarm.overcommit", "mesos.port"]);
     }

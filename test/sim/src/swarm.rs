@@ -141,6 +141,7 @@ fn config(manage: &Manage) -> Config {
         task_timeout: cluster.task_timeout,
         offer_timeout: cluster.offer_timeout,
         refuse_timeout: cluster.refuse_timeout,
+        idle_refuse_timeout: cluster.idle_refuse_timeout(),
         revocable: cluster.revocable,
     }
 }
@@ -351,7 +352,7 @@ fn make_visible(world: &mut World, effect: Effect) {
             }
         }
         Effect::Accept(launch) => session::accept(world, *launch),
-        Effect::Decline(_)
+        Effect::Decline { .. }
         | Effect::Revive
         | Effect::Acknowledge { .. }
         | Effect::Kill { .. }

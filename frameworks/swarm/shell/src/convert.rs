@@ -1,5 +1,7 @@
 //! Between the v1 messages and what the machine takes and gives.
 
+use std::time::Duration;
+
 use tepui_client::scheduler::calls;
 use tepui_client::v1::{
     self, CommandInfo, ExecutorInfo, Filters, FrameworkInfo, Label, Labels, Offer as WireOffer, TaskInfo,
@@ -106,8 +108,16 @@ pub fn update(status: &TaskStatus) -> Update {
 /// The task of a container: our executor on the agent's machine, which creates and follows the container.
 pub fn accept(launch: &Launch, binary: &str, user: &str) -> Call {
     let offers = launch.offers.iter().map(OfferId::to_proto);
-    let filters = Filters { refuse_seconds: Some(launch.refuse.as_secs_f64()), ..Default::default() };
-    calls::accept(offers, vec![calls::launch(vec![task(launch, binary, user)])], Some(filters))
+    let launch_task = calls::launch(vec![task(launch, binary, user)]);
+    calls::accept(offers, vec![launch_task], Some(filters(launch.refuse)))
+}
+
+pub fn decline(offers: &[OfferId], refuse: Option<Duration>) -> Call {
+    calls::decline(offers.iter().map(OfferId::to_proto), refuse.map(filters))
+}
+
+fn filters(refuse: Duration) -> Filters {
+    Filters { refuse_seconds: Some(refuse.as_secs_f64()), ..Default::default() }
 }
 
 fn task(launch: &Launch, binary: &str, user: &str) -> TaskInfo {

@@ -54,9 +54,7 @@ impl Sink {
                 Effect::Disconnect(agent) => self.engines.disconnect(&agent),
                 Effect::Engine { agent, operation } => self.operate(&agent, operation),
                 Effect::Accept(launch) => self.call(MasterCall::Accept(launch)),
-                Effect::Decline(offers) => {
-                    self.other(calls::decline(offers.iter().map(OfferId::to_proto), None));
-                }
+                Effect::Decline { offers, refuse } => self.other(convert::decline(&offers, refuse)),
                 Effect::Revive => self.other(calls::revive(Vec::new())),
                 Effect::Acknowledge { agent, task, uuid } => self.other(acknowledge(&agent, &task, uuid)),
                 Effect::Kill { task, agent } => {

@@ -98,6 +98,7 @@ fn config(manage: &Manage) -> Config {
         task_timeout: cluster.task_timeout,
         offer_timeout: cluster.offer_timeout,
         refuse_timeout: cluster.refuse_timeout,
+        idle_refuse_timeout: cluster.idle_refuse_timeout(),
         revocable: cluster.revocable,
     }
 }

@@ -18,7 +18,11 @@ use crate::rejection::Rejection;
 #[derive(Clone, Debug)]
 pub enum Effect {
     Accept(Box<Launch>),
-    Decline(Vec<OfferId>),
+    /// Without `refuse` for as long as v1 filters by default.
+    Decline {
+        offers: Vec<OfferId>,
+        refuse: Option<Duration>,
+    },
     /// Clear all filters: a create waits.
     Revive,
     Acknowledge {
@@ -94,7 +98,10 @@ impl fmt::Display for Effect {
                 let Launch { task, agent, offers, kind, resources, .. } = &**launch;
                 write!(f, "accept {} launch {task} on {agent} {kind} {resources}", list(offers))
             }
-            Effect::Decline(offers) => write!(f, "decline {}", list(offers)),
+            Effect::Decline { offers, refuse: None } => write!(f, "decline {}", list(offers)),
+            Effect::Decline { offers, refuse: Some(refuse) } => {
+                write!(f, "decline {} for {refuse:?}", list(offers))
+            }
             Effect::Revive => f.write_str("revive"),
             Effect::Acknowledge { task, .. } => write!(f, "acknowledge {task}"),
             Effect::Kill { task, agent } => write!(f, "kill {task} on {agent}"),

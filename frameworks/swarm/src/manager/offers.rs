@@ -86,11 +86,13 @@ impl Manager {
             out.effect(Effect::Connect { agent: agent_id.clone(), address: engine });
         }
         let resources = self.usable(resources);
-        let deadline = now.mono + self.config.offer_timeout;
+        let timeout = self.config.offer_timeout;
         let Some(agent) = self.agent_mut(&agent_id) else { return };
+        let rescinded = agent.rescinded.take().filter(|deadline| *deadline > now.mono);
+        let deadline = rescinded.unwrap_or(now.mono + timeout);
         agent.failed = false;
         if let EngineLink::Down { .. } = agent.engine {
-            out.effect(Effect::Decline(Vec::from([id])));
+            out.effect(Effect::Decline { offers: Vec::from([id]), refuse: None });
             return;
         }
         agent.declined.clear();
@@ -105,8 +107,11 @@ impl Manager {
     }
 
     pub(super) fn on_rescinded(&mut self, offer: &OfferId) {
-        if let Some(agent) = self.holders.get(offer).cloned() {
-            self.take_offer(&agent, offer);
+        let Some(agent_id) = self.holders.get(offer).cloned() else { return };
+        let deadline = self.timers.get(&Timer::Offer(agent_id.clone(), offer.clone()));
+        self.take_offer(&agent_id, offer);
+        if let Some(agent) = self.agent_mut(&agent_id) {
+            agent.rescinded = deadline;
         }
     }
 
@@ -115,7 +120,9 @@ impl Manager {
         if let Some(agent) = self.agent_mut(agent) {
             agent.declined.push(declined);
         }
-        out.effect(Effect::Decline(Vec::from([offer.clone()])));
+        // While no create waits, other frameworks get their turn: the share of an idle manager is the smallest.
+        let refuse = self.pending.is_empty().then_some(self.config.idle_refuse_timeout);
+        out.effect(Effect::Decline { offers: Vec::from([offer.clone()]), refuse });
     }
 
     /// An agent without containers is of no interest any more; the engine of another may still be there.
@@ -141,7 +148,7 @@ impl Manager {
     pub(super) fn decline_all(&mut self, agent: &AgentId, out: &mut Outbox<Self>) {
         let offers = self.take_offers(agent);
         if !offers.is_empty() {
-            out.effect(Effect::Decline(offers));
+            out.effect(Effect::Decline { offers, refuse: None });
         }
     }
 

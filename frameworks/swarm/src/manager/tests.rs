@@ -574,6 +574,10 @@ fn offers_are_held_for_a_time_and_rescinded_ones_are_not_used() {
         offer O3 A1 cpus:1
         up A1 node-0
         offer O4 A1 cpus:1
+        offer O5 A1 cpus:1
+        wait 27
+        create 2 db -c 2
+        wait 3
         ",
         expect![[r#"
             > subscribe F1
@@ -586,7 +590,7 @@ fn offers_are_held_for_a_time_and_rescinded_ones_are_not_used() {
             > rescind O1
             > wait 29
             > wait 1
-            decline O2
+            decline O2 for 60s
             > create 1 web -c 1
             revive
             > down A1 refused
@@ -596,6 +600,57 @@ fn offers_are_held_for_a_time_and_rescinded_ones_are_not_used() {
             > offer O4 A1 cpus:1
             record t1 on A1 regular launching
             accept O4 launch t1 on A1 regular cpus(allocated: *):1
+            > offer O5 A1 cpus:1
+            > wait 27
+            reconcile t1
+            > create 2 db -c 2
+            revive
+            > wait 3
+            decline O5
+        "#]],
+    );
+}
+
+/// A master with an offer timeout of its own offers the same again at once.
+#[test]
+fn offers_that_replace_rescinded_ones_are_held_no_longer() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        wait 20
+        rescind O1
+        offer O2 A1 cpus:1
+        wait 10
+        offer O3 A1 cpus:1
+        wait 20
+        rescind O3
+        wait 20
+        offer O4 A1 cpus:1
+        wait 20
+        wait 10
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > wait 20
+            > rescind O1
+            > offer O2 A1 cpus:1
+            > wait 10
+            decline O2 for 60s
+            > offer O3 A1 cpus:1
+            > wait 20
+            > rescind O3
+            > wait 20
+            > offer O4 A1 cpus:1
+            > wait 20
+            > wait 10
+            decline O4 for 60s
         "#]],
     );
 }

@@ -28,7 +28,7 @@ impl Check for KindsAreNotMixed {
         match fact {
             Fact::SwarmInput(input) => self.on_input(input),
             Fact::SwarmEffect(Effect::Accept(launch)) => return self.check_launch(launch),
-            Fact::SwarmEffect(Effect::Decline(offers)) => {
+            Fact::SwarmEffect(Effect::Decline { offers, .. }) => {
                 return offers.iter().try_for_each(|offer| self.consume(offer));
             }
             Fact::SwarmTurn(view) => return self.check_labels(view),

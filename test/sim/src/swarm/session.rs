@@ -174,7 +174,7 @@ pub(super) fn decline_lost(world: &mut World, life: u32) {
     let Some(link) = link(world, life) else { return };
     let offers = std::mem::take(&mut link.undeclined);
     if !offers.is_empty() {
-        send(world, Effect::Decline(offers));
+        send(world, Effect::Decline { offers, refuse: None });
     }
 }
 
@@ -211,7 +211,7 @@ fn on_lost_accept(world: &mut World, task: TaskId, agent: AgentId, state: TaskSt
 
 pub(super) fn send(world: &mut World, effect: Effect) {
     let wire = match effect {
-        Effect::Decline(offers) => calls::decline(offers.iter().map(OfferId::to_proto), None),
+        Effect::Decline { offers, refuse } => convert::decline(&offers, refuse),
         Effect::Revive => calls::revive(Vec::new()),
         Effect::Acknowledge { agent, task, uuid } => {
             let status = pb::TaskStatus {

@@ -118,6 +118,15 @@ fn task_uses_resources_of_one_kind() {
 }
 
 #[test]
+fn declines_without_a_time_have_the_filter_of_v1() {
+    for (refuse, seconds) in [(None, None), (Some(Duration::from_secs(60)), Some(60.0))] {
+        let call = decline(&[OfferId::new("O1")], refuse);
+        assert_eq!(call.decline.offer_ids[0].value, "O1");
+        assert_eq!(call.decline.filters.refuse_seconds, seconds);
+    }
+}
+
+#[test]
 fn updates_carry_the_container_that_the_executor_reports() {
     let data = Some(br#"{"id":"c1","name":"web"}"#.to_vec());
     let source = Some(task_status::Source::SOURCE_EXECUTOR);

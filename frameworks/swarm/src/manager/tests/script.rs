@@ -39,6 +39,7 @@ pub fn config(revocable: bool) -> Config {
         task_timeout: Duration::from_secs(5),
         offer_timeout: Duration::from_secs(30),
         refuse_timeout: Duration::from_secs(5),
+        idle_refuse_timeout: Duration::from_secs(60),
         revocable,
     }
 }

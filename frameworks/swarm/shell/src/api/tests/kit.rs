@@ -185,6 +185,7 @@ fn config(manage: &Manage) -> Config {
         task_timeout: Duration::from_secs(30),
         offer_timeout: Duration::from_secs(3600),
         refuse_timeout: Duration::from_secs(5),
+        idle_refuse_timeout: Duration::from_secs(3600),
         revocable: true,
     }
 }
