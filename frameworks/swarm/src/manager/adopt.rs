@@ -168,6 +168,10 @@ impl Manager {
     /// If its engine is not listed yet, the list says whether it runs, or is gone.
     fn adopt_running(&mut self, now: Now, container: &Container, out: &mut Outbox<Self>) {
         let task = TaskId::new(&*container.task);
+        let agent = self.agents.get(&AgentId::new(&*container.agent));
+        if agent.is_some_and(|agent| agent.engine().is_none()) {
+            return;
+        }
         match self.listed(container).is_some_and(|it| it.is_running) {
             true => self.adopt_started(now, &task, out),
             false => self.forget_if_removed(&task, out),

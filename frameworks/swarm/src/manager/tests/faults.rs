@@ -1261,3 +1261,56 @@ fn container_removed_before_its_adoption_was_lost_is_forgotten() {
         "#]],
     );
 }
+
+/// The engine removes such a container when it exits, and it may run though its new task did not get anywhere.
+#[test]
+fn auto_remove_container_is_on_record_until_its_engine_is_listed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        create 1 web --rm
+        update t1 RUNNING id=id-web
+        up A1 node-0 web running
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        offer O2 A1 cpus:1
+        restart
+        subscribe F1
+        update t2 UNREACHABLE RECONCILIATION unknown
+        up A1 node-0 web running
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web --rm
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=id-web
+            record t1 on A1 regular created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > up A1 node-0 web running
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t2
+            reconcile
+            > update t2 UNREACHABLE RECONCILIATION unknown
+            record t2 on A1 regular ended TASK_UNREACHABLE REASON_RECONCILIATION
+            > up A1 node-0 web running
+            engine A1 kill id-web
+        "#]],
+    );
+}
