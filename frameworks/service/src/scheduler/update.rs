@@ -45,6 +45,11 @@ impl Scheduler {
             Some(agent) if is_probe(id) => return self.note_absence(&agent.value, status.state),
             Some(_) | None => (),
         }
+        self.follow_stray(now, status, out);
+    }
+
+    fn follow_stray(&mut self, now: Now, status: &pb::TaskStatus, out: &mut Out) {
+        let id = status.task_id.value.as_str();
         match status.state {
             // Its agent was removed: if the task comes back nevertheless, the master reports it.
             State::TASK_UNKNOWN => self.forget_stray(id, out),
@@ -122,7 +127,11 @@ impl Scheduler {
 
     fn on_own_update(&mut self, now: Now, key: &TaskKey, status: &pb::TaskStatus, out: &mut Out) {
         let Some(task) = self.state.tasks.get(key).cloned() else { return };
-        // Nothing follows a terminal state; and the agent sends one itself, with its reason, until it is acknowledged.
+        // The master declares the tasks of a machine that is taken down lost, and its agent may return with them.
+        if task.state() == State::TASK_LOST {
+            return self.follow_stray(now, status, out);
+        }
+        // Nothing follows other terminal states; and the agent sends one itself, with its reason, until it is acknowledged.
         if task.life() == Life::Dead || is_repeated(status) {
             return;
         }

@@ -130,8 +130,8 @@ impl Scheduler {
 
     pub(super) fn on_kill_timeout(&mut self, now: Now, id: &str, out: &mut Out) {
         match self.task_ids.get(id).cloned() {
-            Some(key) => self.kill(now, &key, out),
-            None => self.kill_stray(now, id, out),
+            Some(key) if !self.state.strays.contains_key(id) => self.kill(now, &key, out),
+            Some(_) | None => self.kill_stray(now, id, out),
         }
     }
 

@@ -438,21 +438,32 @@ impl Cluster {
         }
     }
 
-    pub fn set_reachable(&mut self, id: &str, is_reachable: bool) {
-        self.rescind_all(id);
-        let Some(agent) = self.agents.get_mut(id) else { return };
-        agent.is_reachable = is_reachable;
-        let tasks: Vec<(String, State)> = agent
-            .executors
-            .values()
-            .flat_map(|executor| &executor.tasks)
-            .map(|(id, task)| (id.clone(), task.state))
-            .collect();
-        for (task, state) in tasks {
-            self.lost.insert(task.clone());
-            let state = if is_reachable { state } else { State::TASK_UNREACHABLE };
+    pub fn lose_agent(&mut self, id: &str, state: State) {
+        self.set_reachable(id, false);
+        for (task, _) in self.tasks_on(id) {
+            self.update(id, &task, state, "", false);
+        }
+    }
+
+    pub fn return_agent(&mut self, id: &str) {
+        self.set_reachable(id, true);
+        for (task, state) in self.tasks_on(id) {
             self.update(id, &task, state, "", state == State::TASK_RUNNING);
         }
+    }
+
+    fn set_reachable(&mut self, id: &str, is_reachable: bool) {
+        self.rescind_all(id);
+        if let Some(agent) = self.agents.get_mut(id) {
+            agent.is_reachable = is_reachable;
+        }
+        let tasks = self.tasks_on(id);
+        self.lost.extend(tasks.into_iter().map(|(task, _)| task));
+    }
+
+    fn tasks_on(&self, agent: &str) -> Vec<(String, State)> {
+        let all = self.tasks().into_iter().filter(|(_, _, at, _)| at == agent);
+        all.map(|(_, id, _, state)| (id, state)).collect()
     }
 
     pub fn facts(&self) -> Vec<AgentFacts> {

@@ -274,11 +274,11 @@ impl Model {
             }
             2 => {
                 let agent = self.pick(&agents).unwrap_or_default();
-                self.world.cluster.set_reachable(&agent, false);
+                self.world.cluster.lose_agent(&agent, State::TASK_UNREACHABLE);
             }
             3 | 4 => {
                 let agent = self.pick(&agents).unwrap_or_default();
-                self.world.cluster.set_reachable(&agent, true);
+                self.world.cluster.return_agent(&agent);
             }
             5 => {
                 let pod = self.pick(&pods).unwrap_or_default();
@@ -375,7 +375,7 @@ impl Model {
         self.world.crash_after = None;
         let agents: Vec<String> = self.world.cluster.agents.keys().cloned().collect();
         for agent in agents {
-            self.world.cluster.set_reachable(&agent, true);
+            self.world.cluster.return_agent(&agent);
             self.world.cluster.reactivate(&agent);
         }
         self.pump();

@@ -617,6 +617,68 @@ fn instance_is_not_launched_while_its_replaced_task_is_running() {
     );
 }
 
+/// The agent did not learn that its machine was taken down.
+#[test]
+fn a_task_that_was_declared_lost_is_killed_when_it_returns() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers
+        run all
+        machine-down A1
+        reachable A1
+        offers A1
+        wait 10
+        killed node-0-main
+        run node-0-main
+        offers A1
+        run node-0-main
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > machine-down A1
+            record +status/node-0-main
+            revive
+            > reachable A1
+            record +stray/svc__node-0-main__#7
+            kill svc__node-0-main__#7
+            > offers A1
+            > wait 10
+            kill svc__node-0-main__#7
+            decline O2 for 30 s
+            kill svc__node-0-main__#7
+            > killed node-0-main
+            record -stray/svc__node-0-main__#7
+            > run node-0-main
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O3 of A1
+                LAUNCH_GROUP svc__node-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__node__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run node-0-main
+            record +status/node-0-main
+            suppress
+        "#]],
+    );
+}
+
 #[test]
 fn pods_of_a_drained_agent_are_moved() {
     check(

@@ -128,8 +128,9 @@ impl World {
             "restart" => self.restart(),
             "lose-effects" => self.crash_after = Some(rest[0].parse().expect("a number of items")),
             "agents" => self.input(Input::Agents(self.cluster.facts())),
-            "unreachable" => self.cluster.set_reachable(rest[0], false),
-            "reachable" => self.cluster.set_reachable(rest[0], true),
+            "unreachable" => self.cluster.lose_agent(rest[0], State::TASK_UNREACHABLE),
+            "machine-down" => self.cluster.lose_agent(rest[0], State::TASK_LOST),
+            "reachable" => self.cluster.return_agent(rest[0]),
             "gone" => self.cluster.remove_agent(rest[0]),
             "forgotten" => self.cluster.forget_agent(rest[0]),
             "calls-lost" => {
