@@ -3,6 +3,10 @@
 /// Each by its name, with its text.
 pub const REGRESSIONS: &[(&str, &str)] = &[
     (
+        "acknowledged_end_on_an_unreachable_agent",
+        include_str!("../regressions/acknowledged_end_on_an_unreachable_agent.txt"),
+    ),
+    (
         "drained_to_be_gone_and_drained_again",
         include_str!("../regressions/drained_to_be_gone_and_drained_again.txt"),
     ),

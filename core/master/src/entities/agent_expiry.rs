@@ -23,6 +23,7 @@ pub(crate) fn collect(master: &mut Master, now: Now, out: &mut Out) {
     master.changed = true;
     for id in &unreachable {
         master.state.unreachable_agents.remove_mut(id);
+        master.ends.forget(id);
         for (framework_id, task_id) in master.unreachable_tasks.get(id).cloned().unwrap_or_default() {
             task::take_unreachable(master, &framework_id, &task_id);
         }

@@ -86,7 +86,10 @@ pub(crate) fn remove(master: &mut Master, now: Now, id: &AgentId, loss: Loss, ou
     let (agent_id, agent) = (id.clone(), master.agent(id).cloned());
     Master::log(Transition::AgentRemoved { agent_id, agent, removal: loss.removal() }, out);
     liveness::forget(master, id);
-    master.ends.forget(id);
+    // An unreachable agent may come back with updates whose acknowledgements it has not received.
+    if !matches!(loss, Loss::Unreachable { .. }) {
+        master.ends.forget(id);
+    }
     offer::rescind_all_on(master, id, out);
     end_tasks(master, now, id, loss, out);
     drop_executors(master, id);

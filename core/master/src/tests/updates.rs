@@ -293,6 +293,34 @@ fn an_acknowledged_termination_is_kept_until_the_in_order_ping_is_answered() {
     );
 }
 
+/// Its agent became unreachable before the acknowledgement arrived; the framework may have used the id again since.
+#[test]
+fn an_acknowledged_termination_outlives_the_unreachability_of_its_agent() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        settle
+        F accept #0 refuse:1000 : launch t1 cpus:1
+        A update t1 FAILED
+        A deaf
+        F ack t1
+        ...
+        A close
+        skip 600s
+        A back
+        A repeats t1
+        ",
+        expect![[r#"
+            record mark unreachable agent A since 1000000090.000
+            F <- FAILURE of A
+            record mark reachable agent A at A
+            A <- SUBSCRIBED A
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
 /// The agent removes the task when it receives the acknowledgement, and would answer a later kill with TASK_DROPPED,
 /// for a live task elsewhere under that id.
 #[test]

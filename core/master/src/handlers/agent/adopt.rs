@@ -35,6 +35,9 @@ pub(super) fn everything(
         adopt_executor(master, id, info, resources);
     }
     for (task, resources) in report.tasks {
+        if is_earlier(master, id, &task) {
+            continue;
+        }
         let task = Task::reported(id, task, resources);
         complete_predecessor(master, &task);
         if strangers.contains(&task.framework_id) || kill_double(master, &task, out) {
