@@ -1,5 +1,8 @@
 //! UPDATE and ACKNOWLEDGE: the books run ahead of what is delivered.
 
+use alloc::format;
+use core::time::Duration;
+
 use expect_test::expect;
 
 use super::{check, check_with};
@@ -314,6 +317,60 @@ fn an_acknowledged_termination_outlives_the_unreachability_of_its_agent() {
         expect![[r#"
             record mark unreachable agent A since 1000000090.000
             F <- FAILURE of A
+            record mark reachable agent A at A
+            A <- SUBSCRIBED A
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
+/// A new master does not know that the end was acknowledged, but that the id was used again.
+#[test]
+fn update_of_an_earlier_task_is_not_forwarded_while_its_successor_is_unreachable() {
+    let config = Config { agent_reregister_timeout: Duration::from_secs(30), ..Config::default() };
+    let start = "
+        framework F role:web checkpoint pa
+        agent A cpus:4 mem:64
+        agent B cpus:4 mem:64
+        settle
+        F accept #0 refuse:1000 : launch t1 cpus:1
+        A update t1 FAILED
+        A deaf
+        F ack t1
+        A close
+        F accept #1 refuse:1000 : launch t1 cpus:1
+        B update t1 RUNNING
+        master restarts
+        F back
+        B back
+        ";
+    check_with(
+        config.clone(),
+        &format!(
+            "{start}
+        A back
+        B close
+        skip 30s
+        ...
+        A repeats t1
+        "
+        ),
+        expect![[r#"
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+    check_with(
+        config,
+        &format!(
+            "{start}
+        B close
+        skip 30s
+        ...
+        A back
+        A repeats t1
+        "
+        ),
+        expect![[r#"
             record mark reachable agent A at A
             A <- SUBSCRIBED A
             A <- ACKNOWLEDGE t1

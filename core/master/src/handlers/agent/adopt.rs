@@ -40,7 +40,10 @@ pub(super) fn everything(
         }
         let task = Task::reported(id, task, resources);
         complete_predecessor(master, &task);
-        if strangers.contains(&task.framework_id) || kill_double(master, &task, out) {
+        if strangers.contains(&task.framework_id)
+            || kill_double(master, &task, out)
+            || has_unreachable_successor(master, &task)
+        {
             continue;
         }
         task::take_unreachable(master, &task.framework_id, &task.id);
@@ -128,6 +131,14 @@ fn kill_double(master: &Master, task: &Task, out: &mut Out) -> bool {
         master.tell_agent(&task.agent_id, to_agent::kill(&task.framework_id, &task.id, None), out);
     }
     double
+}
+
+/// The framework launched another task under the same id on an agent that is unreachable, after this one had ended.
+fn has_unreachable_successor(master: &Master, task: &Task) -> bool {
+    let framework = master.framework(&task.framework_id);
+    let known = framework.and_then(|framework| framework.unreachable_tasks.get(&task.id));
+    let is_elsewhere = known.is_some_and(|it| it.agent_id != task.agent_id && !it.state().is_terminal());
+    task.state().is_terminal() && is_elsewhere
 }
 
 /// Makes sure that the frameworks of the agent's tasks are in the books. Those that are over are shut down on it, and

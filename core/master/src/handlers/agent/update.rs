@@ -22,7 +22,8 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     };
     let task_id = TaskId::from(&*call.status.task_id);
     let live = framework.tasks.get(&task_id);
-    let elsewhere = live.filter(|live| live.agent_id != *from);
+    let known = live.or_else(|| framework.unreachable_tasks.get(&task_id));
+    let elsewhere = known.filter(|known| known.agent_id != *from);
     let executor_id = live.and_then(|live| live.executor_id.clone());
     let (is_elsewhere, is_decided) =
         (elsewhere.is_some(), elsewhere.is_some_and(|live| !is_undecided(live, call.latest_state)));
