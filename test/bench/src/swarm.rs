@@ -86,6 +86,7 @@ impl Cluster {
             task_timeout: Duration::from_secs(5),
             offer_timeout: Duration::from_secs(3600),
             refuse_timeout: Duration::from_secs(5),
+            idle_refuse_timeout: Duration::from_secs(3600),
             revocable: true,
         };
         let manager = Manager::recover(config, [], Rng::seeded(1)).context("there are no records")?;
