@@ -183,18 +183,18 @@ mod tests {
                 "slack": {"borrowed": {"cpus": 1.0}, "place_text": "nothing can be lent to it"}, "last_offered_text": "never"}],
         });
         expect![[r#"
-            role         eng
-            place        1st of 2
-            share        50 %
-            weight       2
-            holds        cpus:4
-            consumes     cpus:4
-            guarantee    cpus:6
-            limit        cpus:8
-            kept for it  cpus:2
-            for anybody  mem:64M
-            borrows      cpus:1
-            as borrower  2nd of 2, share 25 %
+            role          eng
+            place         1st of 2
+            share         50 %
+            weight        2
+            holds         cpus:4
+            consumes      cpus:4
+            guarantee     cpus:6
+            limit         cpus:8
+            kept for it   cpus:2
+            for any role  mem:64M
+            borrows       cpus:1
+            as borrower   2nd of 2, share 25 %
 
             FRAMEWORKS
               FRAMEWORK  PLACE       SHARE  HOLDS   BORROWS  AS BORROWER                OFFERED LAST
