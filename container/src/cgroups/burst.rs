@@ -93,7 +93,8 @@ impl Burst {
         };
         let number =
             |file| std::fs::read_to_string(self.place.cgroup.join(file)).ok()?.trim().parse::<u64>().ok();
-        Some(number(usage)? > number(request)?)
+        // v1 notifies once, when the usage reaches the request: a usage that is read as equal may be on its way up.
+        Some(number(usage)? >= number(request)?)
     }
 }
 
