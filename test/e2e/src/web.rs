@@ -14,16 +14,18 @@ pub struct Web {
 impl Web {
     /// Pages by path: their status and content. Everything else is 404.
     pub fn serve(pages: &[(&str, u16, &[u8])]) -> Self {
-        let pages: BTreeMap<String, (u16, Vec<u8>)> =
-            pages.iter().map(|(path, status, body)| (path.to_string(), (*status, body.to_vec()))).collect();
+        let pages: Arc<BTreeMap<String, (u16, Vec<u8>)>> = Arc::new(
+            pages.iter().map(|(path, status, body)| (path.to_string(), (*status, body.to_vec()))).collect(),
+        );
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let visits = Arc::new(Mutex::new(BTreeMap::new()));
         let counter = visits.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A malformed request gets no answer.
-                let _ = answer(stream, &pages, &counter);
+                let (pages, counter) = (pages.clone(), counter.clone());
+                // Browsers open connections before they have a request. A malformed request gets no answer.
+                std::thread::spawn(move || answer(stream, &pages, &counter));
             }
         });
         Self { port, visits }
