@@ -51,5 +51,7 @@ fn engine_info_is_parsed_into_id_name_and_labels() {
     let unlabelled = json!({"NCPU": 2, "MemTotal": 1024, "Labels": ["disk"]});
     assert_eq!(Engine::from_info(&unlabelled), Err("its label \"disk\" has no value".to_string()));
     let manager = json!({"NCPU": 0, "MemTotal": 0});
-    assert!(Engine::from_info(&manager).is_err_and(|error| error.contains("a Swarm manager is not an engine")));
+    assert!(
+        Engine::from_info(&manager).is_err_and(|error| error.contains("a Swarm manager is not an engine"))
+    );
 }
