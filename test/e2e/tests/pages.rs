@@ -36,7 +36,7 @@ fn pages_show_a_task_and_its_log() {
         .output()
         .expect("the binary starts");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    // The answer to TEARDOWN does not wait for the removal.
+    // In v1 the answer to TEARDOWN does not promise that the framework has been removed.
     let state = wait_for("a completed framework", || {
         let state = cluster.http().get("/state").json()?;
         state["completed_frameworks"][0].is_object().then_some(state)
