@@ -218,8 +218,11 @@ fn type_is_shown(swarm: &Swarm) {
         assert_eq!(&swarm.ok(&format!("ps -q --no-trunc --filter label=res-type={filter}")), expected);
     }
     assert_eq!(swarm.ok("ps -q --filter label=res-type=gold"), "");
-    let warned = swarm.sh("create -c 1 --net none -l res-type=gold busybox true").stderr;
+    let gold = swarm.sh("create -c 1 --net none -l res-type=gold busybox true");
+    let warned = &gold.stderr;
     assert!(warned.contains("WARNING: the label res-type is set to the type of the resources"), "{warned}");
+    // Both may be on the node of the revocable one, which has room for two.
+    swarm.ok(&format!("rm -f {regular} {}", gold.stdout.trim()));
     // An affinity to the type is one to the label: beside such a container, on regular resources.
     let beside = swarm.ok("create -c 1 --net none -e affinity:res-type==revocable busybox true");
     let node = |id: &str| swarm.ok(&format!("inspect -f {{{{.Node.Name}}}} {id}"));
