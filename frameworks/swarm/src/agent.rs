@@ -22,7 +22,7 @@ pub struct Agent {
     /// The Unix socket of the engine on the agent's machine, for our executor.
     pub socket: String,
     pub offers: BTreeMap<OfferId, HeldOffer>,
-    /// Offers that nobody used in time, since the last one arrived: without others they say what the agent has.
+    /// Offers declined unused since the last one arrived: without others, they show the resources of the agent.
     pub declined: Vec<HeldOffer>,
     pub engine: EngineLink,
     /// The master says that it is no more part of the cluster. Its next offer proves the contrary.
