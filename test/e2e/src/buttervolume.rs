@@ -52,7 +52,7 @@ impl Buttervolume {
     /// The driver answers nothing until it goes on: its process is stopped.
     pub fn set_hanging(&self, is_hanging: bool) {
         let signal = if is_hanging { "STOP" } else { "CONT" };
-        shell(&format!("kill -{signal} {}", self.daemon.id()));
+        crate::signal(self.daemon.id(), signal);
     }
 }
 

@@ -251,9 +251,7 @@ impl Program {
 
     /// Sends a signal by its short name.
     pub fn signal(&self, name: &str) {
-        let id = self.id().to_string();
-        let status = Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill starts");
-        assert!(status.success(), "the signal {name} can be sent");
+        crate::signal(self.id(), name);
     }
 
     pub fn is_running(&mut self) -> bool {

@@ -50,6 +50,26 @@ pub use tepui_facilities::{Disk, by_version, cgroup_mount, cgroup_mounts, patien
 
 const POLL: Duration = Duration::from_millis(20);
 
+/// Sends a signal to a process by its name in capitals. After STOP nothing in it runs any more: the kernel stops its threads
+/// only when one of them handles the signal, which may take long on a busy machine.
+pub fn signal(process: u32, name: &str) {
+    let status =
+        std::process::Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(status.expect("kill starts").success(), "the signal {name} can be sent");
+    if name == "STOP" {
+        wait_for("the process to stop", || is_stopped(process).then_some(()));
+    }
+}
+
+/// Whether all threads of a process are stopped.
+fn is_stopped(process: u32) -> bool {
+    std::fs::read_dir(format!("/proc/{process}/task")).expect("the process runs").all(|task| {
+        let stat = std::fs::read_to_string(task.expect("a thread").path().join("stat")).unwrap_or_default();
+        // The name in parentheses may contain anything; the state follows it. A thread that has exited has none.
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+    })
+}
+
 /// Waits until `condition` returns a value; panics with `condition_name` after the timeout.
 pub fn wait_for<T>(condition_name: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

@@ -5,7 +5,6 @@ use std::process::{Child, Command, Stdio};
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tepui_facilities::Port;
 
@@ -72,16 +71,11 @@ impl Registry {
 
     /// Stops it: it accepts connections and answers nothing.
     pub fn pause(&self) {
-        self.signal(Signal::STOP);
+        crate::signal(self.child.id(), "STOP");
     }
 
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().cast_signed()).expect("an id");
-        kill_process(pid, signal).expect("it runs");
+        crate::signal(self.child.id(), "CONT");
     }
 
     /// A header that carries the password, as clients of the Docker API send it.

@@ -1,7 +1,5 @@
 //! Stopped executors: the agent kills their tasks and reports it.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 use tepui_e2e::{Limited, Sizes, wait_for};
 
@@ -25,24 +23,19 @@ fn has_message(status: &Value, reason: &str) -> bool {
 }
 
 /// The only process in the executor's own cgroup: its tasks are in nested ones.
-struct Stopped(String);
+struct Stopped(u32);
 
 impl Stopped {
     fn stop(bench: &Limited, executor: &Value) -> Self {
         let ids = bench.processes("freezer", executor);
         assert_eq!(ids.len(), 1, "the executor alone: {ids:?}");
-        let this = Self(ids[0].clone());
-        this.signal("-STOP");
-        this
+        let id = ids[0].parse().expect("a process id");
+        tepui_e2e::signal(id, "STOP");
+        Self(id)
     }
 
     fn resume(&self) {
-        self.signal("-CONT");
-    }
-
-    fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([name, &self.0]).status().expect("kill starts");
-        assert!(done.success(), "it is there");
+        tepui_e2e::signal(self.0, "CONT");
     }
 }
 
