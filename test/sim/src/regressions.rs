@@ -19,4 +19,8 @@ pub const REGRESSIONS: &[(&str, &str)] = &[
     ("kill_of_an_ended_double", include_str!("../regressions/kill_of_an_ended_double.txt")),
     ("late_duplicate_of_a_dropped_task", include_str!("../regressions/late_duplicate_of_a_dropped_task.txt")),
     ("machine_down_then_crash", include_str!("../regressions/machine_down_then_crash.txt")),
+    (
+        "registers_when_drained_to_be_gone",
+        include_str!("../regressions/registers_when_drained_to_be_gone.txt"),
+    ),
 ];

@@ -1,5 +1,6 @@
 //! Container ends are true: at rest, a container that has terminated shows the state and the reason of its task's own terminal
-//! update, however often the master was asked. A task that adopted nothing leaves its container the end that it had.
+//! update, however often the master was asked. A task that adopted nothing leaves its container the end that it had. An update
+//! that was not acknowledged may be lost: its agent can be marked as gone before it resends it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,9 @@ use super::{Check, Fact};
 
 #[derive(Debug, Default)]
 pub(super) struct ContainerEndsAreTrue {
-    /// Terminal updates, by task.
+    /// Terminal updates that were delivered, by their UUIDs.
+    delivered: BTreeMap<Vec<u8>, (String, Option<String>)>,
+    /// Those that were acknowledged, by task.
     ends: BTreeMap<String, (String, Option<String>)>,
     /// Tasks that were to adopt a container.
     adopting: BTreeSet<String>,
@@ -27,8 +30,15 @@ impl Check for ContainerEndsAreTrue {
             Fact::SwarmEffect(Effect::Accept(launch)) if launch.adopt.is_some() => {
                 self.adopting.insert(launch.task.as_str().into());
             }
-            Fact::FrameworkSees { status, .. } if status.uuid.is_some() && status.state.is_terminal() => {
-                self.ends.insert(status.task_id.value.clone(), end(status));
+            Fact::FrameworkSees { status, .. } if status.state.is_terminal() => {
+                if let Some(uuid) = &status.uuid {
+                    self.delivered.insert(uuid.clone(), end(status));
+                }
+            }
+            Fact::SwarmEffect(Effect::Acknowledge { task, uuid, .. }) => {
+                if let Some(end) = self.delivered.get(uuid) {
+                    self.ends.insert(task.as_str().into(), end.clone());
+                }
             }
             Fact::SwarmRests(view) => {
                 for container in view.containers.values().filter(|it| !self.adopting.contains(&it.task)) {

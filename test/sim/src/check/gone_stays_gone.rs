@@ -12,6 +12,9 @@ use super::{Check, Fact};
 #[derive(Debug, Default)]
 pub(super) struct GoneStaysGone {
     gone: BTreeSet<AgentId>,
+    /// Marked by records whose turns' effects are not released yet: an agent that registers and has nothing left to
+    /// drain is SUBSCRIBED and marked as gone in one turn.
+    marked: BTreeSet<AgentId>,
 }
 
 impl Check for GoneStaysGone {
@@ -22,14 +25,18 @@ impl Check for GoneStaysGone {
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::MasterStores(Operation::MarkGone { id, .. }) => {
-                self.gone.insert(id.clone());
+                self.marked.insert(id.clone());
                 Ok(())
             }
-            Fact::MasterRestarts(registry) => self.none(
-                self.gone.iter().find(|id| !registry.gone.contains_key(id)),
-                "is not gone any more for a new master",
-            ),
+            Fact::MasterRestarts(registry) => {
+                self.gone.append(&mut self.marked);
+                self.none(
+                    self.gone.iter().find(|id| !registry.gone.contains_key(id)),
+                    "is not gone any more for a new master",
+                )
+            }
             Fact::MasterTurn(master) => {
+                self.gone.append(&mut self.marked);
                 self.none(master.state().agents.keys().find(|id| self.gone.contains(id)), "is registered")
             }
             Fact::MasterEffect(Effect::Agent { event, .. }) if event.r#type == Some(Type::SUBSCRIBED) => {
