@@ -1,8 +1,8 @@
 //! The embedded store: one database file.
 //!
-//! Owns the file and its lock. Every commit is a two-phase commit: after a crash the engine opens the newest commit or
-//! reports damage; it never falls back to an older commit, which would lose acknowledged writes. The file contains its
-//! format version, so that a later version can reject or convert it.
+//! Owns the file and its lock. Every commit is a two-phase commit, and the [newest](crate::newest) one is selected before
+//! the engine opens the file: it opens that commit or reports damage; it never falls back to an older one, which would lose
+//! acknowledged writes. The file contains its format version, so that a later version can reject or convert it.
 //!
 //! While the disk is full, commits go into the [reserve](crate::reserve). The engine is closed after a failed write and
 //! reopened before the next use.
@@ -10,15 +10,17 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use tepui_fsm::Write;
 
+use crate::guarded::guarded;
+use crate::newest::{open_checked, select_newest};
 use crate::reserve::{Reserve, reserve_path};
 use crate::{Headroom, Room, StoreFault, available_bytes};
 
@@ -218,17 +220,16 @@ fn open_database(path: &Path) -> Result<(Database, u64), StoreFault> {
         Err(err) if err.kind() == ErrorKind::NotFound => create(path)?,
         Err(err) => return Err(StoreFault::io("open", path, err)),
     }
-    let mut database = Database::open(path).map_err(|err| StoreFault::engine("open", path, err))?;
-    match database.check_integrity() {
-        Ok(true) => (),
-        Ok(false) => {
-            return Err(StoreFault::Corrupt {
-                path: path.to_path_buf(),
-                what: "its checksums do not match".into(),
-            });
-        }
-        Err(err) => return Err(StoreFault::engine("check", path, err)),
+    let file =
+        File::options().read(true).write(true).open(path).map_err(|err| StoreFault::io("open", path, err))?;
+    match file.try_lock() {
+        Ok(()) => (),
+        Err(TryLockError::WouldBlock) => return Err(StoreFault::Locked { path: path.to_path_buf() }),
+        Err(TryLockError::Error(err)) => return Err(StoreFault::io("lock", path, err)),
     }
+    select_newest(&file, path)?;
+    let backend = FileBackend::new(file).map_err(|err| StoreFault::engine("open", path, err))?;
+    let database = open_checked(backend, path)?;
     let identity = prepare(&database, path)?;
     Ok((database, identity))
 }
@@ -279,17 +280,6 @@ fn mark(transaction: &WriteTransaction) -> Result<(u64, u64, bool), redb::Error>
     meta.insert("format", format)?;
     meta.insert("identity", identity)?;
     Ok((format, identity, true))
-}
-
-/// The engine asserts about the content of files, so a damaged one can make it panic. To us that is a damaged file.
-fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreFault>) -> Result<T, StoreFault> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let what = match panic.downcast_ref::<String>() {
-            Some(text) => text.clone(),
-            None => panic.downcast_ref::<&str>().copied().unwrap_or("its content is invalid").to_owned(),
-        };
-        Err(StoreFault::Corrupt { path: path.to_path_buf(), what })
-    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@
 mod embedded;
 pub mod etcd;
 mod fault;
+mod guarded;
 mod memory;
+mod newest;
 mod private;
 mod reserve;
 mod room;
