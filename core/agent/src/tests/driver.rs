@@ -31,12 +31,31 @@ use words::*;
 /// After so many characters the next word starts a new line.
 const LINE_CHARS: usize = 84;
 
-/// The lines before this one begin other tests as well; one of them has their output.
-pub(super) const BEGINNING_ENDS: &str = "...";
+/// The commands before this line begin other transcripts as well; one of them has their output.
+const BEGINNING_ENDS: &str = "...";
 
-/// Runs the script and compares everything that came out after its beginning.
-pub(super) fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&World::default().run(script).text);
+/// A new agent that the master has admitted.
+const READY: &str = "start\nrecovered\ngo";
+
+/// Plays the commands of a transcript, its lines with `> `, and compares everything that comes out.
+pub(super) fn replay(transcript: Expect) {
+    replay_after("", transcript);
+}
+
+pub(super) fn replay_ready(transcript: Expect) {
+    replay_after(READY, transcript);
+}
+
+/// Plays commands without their output, then a transcript.
+pub(super) fn replay_after(beginning: &str, transcript: Expect) {
+    let lines = transcript.data().lines().map(str::trim);
+    let script: Vec<_> = lines
+        .filter_map(|line| line.strip_prefix("> ").or((line == BEGINNING_ENDS).then_some(line)))
+        .collect();
+    assert!(!script.is_empty(), "a transcript without commands");
+    let mut world = World::default().run(beginning);
+    world.text.clear();
+    transcript.assert_eq(&world.run(&script.join("\n")).text);
 }
 
 pub(super) struct World {
@@ -149,7 +168,8 @@ impl World {
     pub(super) fn run(mut self, script: &str) -> Self {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if line == BEGINNING_ENDS {
-                self.text.clear();
+                let commands = self.text.lines().filter(|line| line.starts_with("> "));
+                self.text = commands.chain([BEGINNING_ENDS]).flat_map(|line| [line, "\n"]).collect();
                 continue;
             }
             self.text.push_str(&format!("> {line}\n"));

@@ -2,37 +2,13 @@
 
 use expect_test::expect;
 
-use super::script::check;
-
-const HELLO: &str = "
-name: svc
-pods:
-  hello:
-    count: 1
-    tasks:
-      server: {goal: RUNNING, cmd: serve, cpus: 1, memory: 256}
-";
+use super::recovery::ONE;
+use super::script::replay;
 
 #[test]
 fn agents_without_operation_feedback_confirm_by_tasks_and_by_time() {
-    check(
-        &[("hello", HELLO)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000 feedback=no zone=z1
-        agents
-        target hello
-        subscribe
-        offers
-        run all
-        show plan deploy
-        show zones
-        uninstall
-        killed all
-        offers
-        show plan deploy
-        wait 30
-        show reservations
-        ",
+    replay(
+        &[("hello", ONE)],
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000 feedback=no zone=z1
             > agents
@@ -105,25 +81,8 @@ fn agents_without_operation_feedback_confirm_by_tasks_and_by_time() {
 
 #[test]
 fn reservations_that_were_only_assumed_are_made_again() {
-    check(
-        &[("hello", HELLO)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000 feedback=no
-        agents
-        target hello
-        subscribe
-        lose-effects 1
-        offers
-        restart
-        agents
-        subscribe
-        offers
-        wait 0
-        run all
-        show plan deploy
-        show reservations
-        wait 60
-        ",
+    replay(
+        &[("hello", ONE)],
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000 feedback=no
             > agents

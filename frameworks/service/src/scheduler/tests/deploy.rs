@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::script::check;
+use super::script::replay;
 
 const HELLO: &str = "
 name: svc
@@ -22,20 +22,8 @@ pods:
 
 #[test]
 fn pods_are_reserved_and_launched_one_after_the_other() {
-    check(
+    replay(
         &[("hello", HELLO)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000;ports:[31000-31100]
-        target hello
-        subscribe
-        offers
-        run hello-0-server
-        show plan deploy
-        offers
-        run hello-1-server
-        show plan deploy
-        show endpoint http
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000;ports:[31000-31100]
             > target hello
@@ -115,19 +103,8 @@ pods:
 
 #[test]
 fn task_infos_contain_every_field_of_the_spec() {
-    check(
+    replay(
         &[("full", &FULL.replace("/team/svc", "svc"))],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000;ports:[8000-8001] rack=r1
-        target full
-        subscribe
-        offers
-        show task node-0-main
-        unready node-0-main
-        show plan deploy
-        run node-0-main
-        show plan deploy
-        ",
         expect![[r##"
             > agent A1 cpus:4;mem:4096;disk:10000;ports:[8000-8001] rack=r1
             > target full
@@ -199,26 +176,8 @@ plans:
 
 #[test]
 fn tasks_of_one_resource_set_follow_each_other_and_join_a_running_executor() {
-    check(
+    replay(
         &[("sets", SETS)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target sets
-        subscribe
-        offers
-        run node-0-init
-        offers
-        finish node-0-init
-        show plan deploy
-        offers
-        run node-0-main node-0-side
-        show plan deploy
-        fail node-0-side
-        offers
-        show plan recovery
-        run node-0-side
-        show plan recovery
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target sets
@@ -292,26 +251,8 @@ pods:
 
 #[test]
 fn waiting_steps_list_the_obstacles_of_agents() {
-    check(
+    replay(
         &[("placed", PLACED)],
-        "
-        agent A1 cpus:4;mem:8192;disk:10000 rack=r1
-        agent A2 cpus:4;mem:2048;disk:10000 rack=r1
-        agent A3 cpus:0.5;mem:2048;disk:10000 rack=r1
-        agent A4 cpus:4;mem:8192;disk:10000 rack=x1
-        target placed
-        subscribe
-        show plan deploy
-        offers
-        run node-0-main
-        offers
-        show plan deploy
-        show offers
-        wait 6
-        agent A5 cpus:4;mem:8192;disk:10000 rack=r2
-        offers A5
-        show pods
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:8192;disk:10000 rack=r1
             > agent A2 cpus:4;mem:2048;disk:10000 rack=r1
@@ -371,19 +312,8 @@ fn waiting_steps_list_the_obstacles_of_agents() {
 
 #[test]
 fn a_pod_that_fits_no_agent_is_reported_at_once() {
-    check(
+    replay(
         &[("placed", PLACED)],
-        "
-        agent A2 cpus:4;mem:2048;disk:10000 rack=r1
-        agent A4 cpus:4;mem:8192;disk:10000 rack=x1
-        target placed
-        subscribe
-        agents
-        show plan deploy
-        agent A5 cpus:4;mem:8192;disk:10000 rack=r2
-        agents
-        show plan deploy
-        ",
         expect![[r#"
             > agent A2 cpus:4;mem:2048;disk:10000 rack=r1
             > agent A4 cpus:4;mem:8192;disk:10000 rack=x1
@@ -428,24 +358,8 @@ pods:
 
 #[test]
 fn a_pod_fits_an_agent_by_ports_disks_and_roles_whoever_uses_them() {
-    check(
+    replay(
         &[("wide", PORT_AND_DISK)],
-        r#"
-        agent A1 cpus:4;mem:400;disk:1000;ports:[80-80,9000-9000]
-        agent A2 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":9000,"end":9000}]}}]
-        agent A3 [{"name":"cpus","type":"SCALAR","scalar":{"value":4},"role":"web"},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":80,"end":80},{"begin":9000,"end":9000}]}}]
-        target wide
-        subscribe
-        agents
-        show plan deploy
-        agent A4 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":80,"end":80},{"begin":9000,"end":9000}]}}]
-        agents
-        offers A4
-        run all
-        agents
-        offers A4
-        show plan deploy
-        "#,
         expect![[r#"
             > agent A1 cpus:4;mem:400;disk:1000;ports:[80-80,9000-9000]
             > agent A2 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}},{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":9000,"end":9000}]}}]
@@ -503,19 +417,8 @@ pods:
 
 #[test]
 fn whole_disks_are_taken_whole_and_agents_without_the_isolator_are_not_used() {
-    check(
+    replay(
         &[("disks", DISKS)],
-        r#"
-        agent A1 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":400},"disk":{"source":{"type":"MOUNT","mount":{"root":"/small"}}}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}}] isolation=docker/volume
-        agent A2 cpus:4;mem:400;disk:1000
-        target disks
-        subscribe
-        agents
-        offers
-        run all
-        offers
-        show plan deploy
-        "#,
         expect![[r#"
             > agent A1 [{"name":"cpus","type":"SCALAR","scalar":{"value":4}},{"name":"mem","type":"SCALAR","scalar":{"value":400}},{"name":"disk","type":"SCALAR","scalar":{"value":1000}},{"name":"disk","type":"SCALAR","scalar":{"value":400},"disk":{"source":{"type":"MOUNT","mount":{"root":"/small"}}}},{"name":"disk","type":"SCALAR","scalar":{"value":800},"disk":{"source":{"type":"MOUNT","mount":{"root":"/big"}}}}] isolation=docker/volume
             > agent A2 cpus:4;mem:400;disk:1000
@@ -566,36 +469,8 @@ plans:
 
 #[test]
 fn canaries_and_custom_plans_wait_for_an_operator() {
-    check(
+    replay(
         &[("canary", CANARY)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target canary
-        subscribe
-        show plans
-        show health
-        offers
-        plan deploy continue node
-        offers
-        run all
-        plan deploy continue node
-        offers
-        offers
-        run all
-        show plan deploy
-        plan backup start TARGET=s3
-        offers
-        show plan backup
-        finish other-0-backup
-        show plan backup
-        plan backup start 1X=s3
-        plan nothing stop
-        plan deploy restart node node-1:[main]
-        killed node-1-main
-        offers
-        run all
-        show plan deploy
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target canary
@@ -710,23 +585,8 @@ pods:
 
 #[test]
 fn pods_of_a_pre_reserved_role_refine_its_reservations() {
-    check(
+    replay(
         &[("pre", PRE_RESERVED)],
-        "
-        role pre/svc-role
-        agent A1 cpus:4;mem:400;disk:1000;ports:[1000-3000]
-        agent A2 cpus(pre):4;mem(pre):400;disk(pre):1000;ports(pre):[1000-3000]
-        target pre
-        subscribe
-        offers A1
-        show plan deploy
-        offers A2
-        run all
-        pod-replace node-0
-        killed all
-        offers A2
-        show plan recovery
-        ",
         expect![[r#"
             > role pre/svc-role
             > agent A1 cpus:4;mem:400;disk:1000;ports:[1000-3000]

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::script::check;
+use super::script::replay;
 
 const PAIR: &str = "
 name: svc
@@ -20,7 +20,16 @@ pods:
       side: {goal: RUNNING, cmd: side, cpus: 0.5, memory: 50, essential: false}
 ";
 
-const PLAIN: &str = "
+pub(super) const ONE: &str = "
+name: svc
+pods:
+  hello:
+    count: 1
+    tasks:
+      server: {goal: RUNNING, cmd: serve, cpus: 1, memory: 256}
+";
+
+pub(super) const PLAIN: &str = "
 name: svc
 pods:
   node:
@@ -31,33 +40,8 @@ pods:
 
 #[test]
 fn a_failed_pod_is_launched_again_with_its_reservations_and_delayed_when_it_fails_again() {
-    check(
+    replay(
         &[("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
-        target pair
-        subscribe
-        offers
-        run all
-        fail node-0-main
-        show plan recovery
-        killed node-0-side
-        offers
-        fail node-0-main
-        show plan recovery
-        show health
-        show pods
-        wait 9
-        offers
-        wait 1
-        killed node-0-side
-        offers
-        run all
-        show plan recovery
-        wait 100
-        fail node-0-side
-        offers
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
             > target pair
@@ -138,51 +122,15 @@ fn a_failed_pod_is_launched_again_with_its_reservations_and_delayed_when_it_fail
 
 #[test]
 fn restart_keeps_the_agent_and_replace_releases_it() {
-    check(
+    replay(
         &[("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
-        target pair
-        subscribe
-        offers
-        run all
-        pod-restart node-0
-        killed all
-        offers
-        run all
-        pod-replace node-0
-        agent A2 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
-        killed node-0-main
-        offers A2
-        killed node-0-side
-        show plan recovery
-        offers
-        run all
-        show reservations
-        show plan recovery
-        pod-replace node-7
-        pod-restart other
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
             > target pair
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk:10@#8 cpus:0.5@#9 mem:50@#10
-                CREATE disk[data]:10@#8
-                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#9 mem:50@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +status/node-0-side
-            record +property/last-completed-update-type
-            suppress
+            ...
             > pod-restart node-0
             record +pod/node-0
             kill svc__node-0-main__#11
@@ -275,50 +223,15 @@ fn restart_keeps_the_agent_and_replace_releases_it() {
 
 #[test]
 fn pause_and_resume_launch_the_task_with_another_command() {
-    check(
+    replay(
         &[("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
-        target pair
-        subscribe
-        offers
-        run all
-        pause node-0 main
-        show pods
-        killed node-0-main
-        offers
-        show task node-0-main
-        run all
-        show pods
-        pause node-0 nothing
-        resume node-0 main
-        killed node-0-main
-        offers
-        show pods
-        run all
-        show pods
-        show plan deploy
-        ",
         expect![[r##"
             > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
             > target pair
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk:10@#8 cpus:0.5@#9 mem:50@#10
-                CREATE disk[data]:10@#8
-                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#9 mem:50@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +status/node-0-side
-            record +property/last-completed-update-type
-            suppress
+            ...
             > pause node-0 main
             record +override/node-0-main
             kill svc__node-0-main__#11
@@ -377,25 +290,8 @@ fn pause_and_resume_launch_the_task_with_another_command() {
 
 #[test]
 fn pod_waits_for_an_unreachable_agent_and_not_for_a_gone_one() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers
-        run all
-        unreachable A1
-        show plan recovery
-        agent A2 cpus:4;mem:4096;disk:10000
-        offers
-        reachable A1
-        show plan recovery
-        gone A1
-        offers
-        run all
-        show pods
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target plain
@@ -450,43 +346,16 @@ fn pod_waits_for_an_unreachable_agent_and_not_for_a_gone_one() {
 
 #[test]
 fn a_replaced_pod_does_not_wait_for_an_unreachable_agent_that_is_cleaned_when_it_returns() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers
-        run all
-        unreachable A1
-        agent A2 cpus:4;mem:4096;disk:10000
-        pod-replace node-0
-        offers
-        run node-0-main
-        reachable A1
-        offers A1
-        show reservations
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
             > unreachable A1
-            record +status/node-0-main
-            revive
+            ...
             > agent A2 cpus:4;mem:4096;disk:10000
             > pod-replace node-0
             record +pod/node-0
@@ -522,66 +391,20 @@ fn a_replaced_pod_does_not_wait_for_an_unreachable_agent_that_is_cleaned_when_it
 
 #[test]
 fn instance_is_not_launched_while_its_replaced_task_is_running() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers
-        run all
-        unreachable A1
-        agent A2 cpus:4;mem:4096;disk:10000
-        pod-replace node-0
-        offers
-        run node-0-main
-        fail node-0-main
-        reachable A1
-        offers A2
-        unreachable A1
-        run node-0-main
-        fail node-0-main
-        reachable A1
-        wait 10
-        offers A2
-        killed node-0-main
-        run node-0-main
-        show pods
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
             > unreachable A1
-            record +status/node-0-main
-            revive
             > agent A2 cpus:4;mem:4096;disk:10000
             > pod-replace node-0
-            record +pod/node-0
-            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
-            reconcile probe__svc__A1
-            reply pod node-0 [node-0-main]
             > offers
-            record +pod/node-0 +stray/svc__node-0-main__#7 +task/node-0-main +status/node-0-main
-            accept O2 of A2
-                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
-                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
-            record +pod/node-0
             > run node-0-main
-            record +status/node-0-main
+            ...
             > fail node-0-main
             record +status/node-0-main
             > reachable A1
@@ -620,40 +443,15 @@ fn instance_is_not_launched_while_its_replaced_task_is_running() {
 /// The agent did not learn that its machine was taken down.
 #[test]
 fn a_task_that_was_declared_lost_is_killed_when_it_returns() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers
-        run all
-        machine-down A1
-        reachable A1
-        offers A1
-        wait 10
-        killed node-0-main
-        run node-0-main
-        offers A1
-        run node-0-main
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
+            ...
             > machine-down A1
             record +status/node-0-main
             revive
@@ -681,21 +479,8 @@ fn a_task_that_was_declared_lost_is_killed_when_it_returns() {
 
 #[test]
 fn pods_of_a_drained_agent_are_moved() {
-    check(
+    replay(
         &[("plain", PLAIN), ("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        agent A2 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers A1
-        run all
-        drained all
-        offers A2
-        run all
-        show pods
-        show plan recovery
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > agent A2 cpus:4;mem:4096;disk:10000
@@ -740,26 +525,9 @@ fn pods_of_a_drained_agent_are_moved() {
 
 #[test]
 fn an_agent_drained_to_be_marked_gone_has_its_reservations_until_then() {
-    let script = |end: &str| {
-        format!(
-            "
-            agent A1 cpus:4;mem:4096;disk:10000
-            agent A2 cpus:4;mem:4096;disk:10000
-            target plain
-            subscribe
-            offers A1
-            run all
-            drained-to-gone all
-            offers A2
-            run all
-            {end}
-            "
-        )
-    };
     // It is reactivated.
-    check(
+    replay(
         &[("plain", PLAIN)],
-        &script("offers A1"),
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > agent A2 cpus:4;mem:4096;disk:10000
@@ -809,41 +577,19 @@ fn an_agent_drained_to_be_marked_gone_has_its_reservations_until_then() {
         "#]],
     );
     // It is marked gone: nothing is left to release.
-    check(
+    replay(
         &[("plain", PLAIN)],
-        &script("gone A1"),
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > agent A2 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers A1
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
             > drained-to-gone all
-            record +status/node-0-main
-            record +pod/node-0
-            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
-            reconcile probe__svc__A1
-            revive
             > offers A2
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O2 of A2
-                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
-                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
-            record +pod/node-0
             > run all
-            record +status/node-0-main
+            ...
             > gone A1
             reconcile probe__svc__A1
             record -garbage/#3 -garbage/#4 -garbage/#2 -garbage/#5 -garbage/#6
@@ -854,27 +600,8 @@ fn an_agent_drained_to_be_marked_gone_has_its_reservations_until_then() {
 
 #[test]
 fn tasks_of_a_replaced_pod_do_not_wait_for_the_agent_that_it_has_left() {
-    check(
+    replay(
         &[("duo", DUO), ("changed", &DUO.replace("cmd: job", "cmd: other"))],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target duo
-        subscribe
-        offers
-        finish node-0-job
-        offers
-        run node-0-main
-        target changed
-        unreachable A1
-        pod-replace node-0
-        agent A2 cpus:4;mem:4096;disk:10000
-        offers A2
-        finish node-0-job
-        show plan recovery
-        offers A2
-        run node-0-main
-        show pods
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target duo
@@ -951,24 +678,8 @@ plans:
 
 #[test]
 fn a_task_that_the_master_does_not_know_is_shown_and_left_by_a_replacement() {
-    check(
+    replay(
         &[("job", JOB)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target job
-        subscribe
-        offers
-        run all
-        forgotten A1
-        disconnect
-        subscribe
-        show plan deploy
-        agent A2 cpus:4;mem:4096;disk:10000
-        pod-replace node-0
-        offers
-        finish node-0-main
-        show plan deploy
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target job
@@ -1028,42 +739,15 @@ pods:
 
 #[test]
 fn calls_without_an_answer_are_made_up_for() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers
-        run all
-        fail node-0-main
-        calls-lost O7 O8
-        wait 4
-        calls-lost
-        wait 5
-        offers
-        calls-lost O9
-        disconnect
-        wait 10
-        subscribe
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
+            ...
             > fail node-0-main
             record +status/node-0-main
             revive
@@ -1100,32 +784,8 @@ pods:
 
 #[test]
 fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
-    check(
+    replay(
         &[("policy", POLICY)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target policy
-        subscribe
-        offers
-        run all
-        offers
-        run all
-        agent A2 cpus:8;mem:4096;disk:10000
-        unreachable A1
-        wait 59
-        show plan recovery
-        restart
-        subscribe
-        target policy
-        wait 1
-        offers
-        run all
-        wait 99
-        wait 1
-        offers
-        run all
-        show pods
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target policy
@@ -1214,43 +874,16 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
 
 #[test]
 fn reregistered_task_of_a_released_pod_is_killed() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers
-        run all
-        unreachable A1
-        pod-replace node-0
-        reachable A1
-        show plan recovery
-        killed all
-        offers
-        run all
-        show plan recovery
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
             > unreachable A1
-            record +status/node-0-main
-            revive
+            ...
             > pod-replace node-0
             record +pod/node-0
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
@@ -1295,39 +928,15 @@ fn reregistered_task_of_a_released_pod_is_killed() {
 
 #[test]
 fn kills_of_a_replacement_are_repeated_after_a_restart_of_the_scheduler() {
-    check(
+    replay(
         &[("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
-        target pair
-        subscribe
-        offers
-        run all
-        pod-replace node-0
-        restart
-        target pair
-        subscribe
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
             > target pair
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk:10@#8 cpus:0.5@#9 mem:50@#10
-                CREATE disk[data]:10@#8
-                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#9 mem:50@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +status/node-0-side
-            record +property/last-completed-update-type
-            suppress
+            ...
             > pod-replace node-0
             record +pod/node-0
             kill svc__node-0-main__#11
@@ -1346,29 +955,10 @@ fn kills_of_a_replacement_are_repeated_after_a_restart_of_the_scheduler() {
     );
 }
 
-const ONE: &str = "
-name: svc
-pods:
-  hello:
-    count: 1
-    tasks:
-      server: {goal: RUNNING, cmd: serve, cpus: 1, memory: 256}
-";
-
 #[test]
 fn launches_that_an_agent_reports_as_dropped_are_repeated() {
-    check(
+    replay(
         &[("one", ONE)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target one
-        subscribe
-        offers
-        dropped hello-0-server
-        offers
-        run all
-        show plan deploy
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target one
@@ -1402,18 +992,8 @@ fn launches_that_an_agent_reports_as_dropped_are_repeated() {
 
 #[test]
 fn a_scheduler_that_resubscribes_revives_if_it_has_work() {
-    check(
+    replay(
         &[("one", ONE), ("two", &ONE.replace("count: 1", "count: 2"))],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target one
-        subscribe
-        offers
-        run all
-        disconnect
-        target two
-        subscribe
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target one
@@ -1445,30 +1025,14 @@ fn a_scheduler_that_resubscribes_revives_if_it_has_work() {
 
 #[test]
 fn tasks_of_unreachable_agents_are_reconciled_periodically() {
-    check(
+    replay(
         &[("one", ONE)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target one
-        subscribe
-        offers
-        run all
-        unreachable A1
-        wait 3600
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target one
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/hello-0 +task/hello-0-server +status/hello-0-server
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:256@#6
-                LAUNCH_GROUP svc__hello-0-server__#7 with cpus:1@#5 mem:256@#6 in svc__hello__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/hello-0
+            ...
             > run all
             record +status/hello-0-server
             record +property/last-completed-update-type

@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 
-use super::script::check;
+use super::recovery::{ONE, PLAIN};
+use super::script::replay;
 use crate::scheduler::Record;
 use crate::scheduler::record::read;
 
@@ -19,35 +20,8 @@ pods:
 
 #[test]
 fn kills_of_pod_commands_are_repeated_by_the_next_scheduler() {
-    check(
+    replay(
         &[("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target pair
-        subscribe
-        offers
-        run node-0-main node-0-side
-        finish node-0-once
-        pod-restart node-0
-        restart
-        subscribe
-        killed node-0-main
-        restart
-        subscribe
-        killed node-0-side
-        offers
-        run all
-        pause node-0
-        restart
-        subscribe
-        killed all
-        offers
-        run all
-        show pods
-        resume node-0 main
-        restart
-        subscribe
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target pair
@@ -147,37 +121,14 @@ fn kills_of_pod_commands_are_repeated_by_the_next_scheduler() {
 
 #[test]
 fn pod_restart_clears_the_delay_durably() {
-    check(
+    replay(
         &[("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target pair
-        subscribe
-        offers
-        finish node-0-once
-        fail node-0-main
-        killed node-0-side
-        show plan deploy
-        pod-restart node-0
-        restart
-        subscribe
-        show plan deploy
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target pair
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side +task/node-0-once +status/node-0-once
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 cpus:0.5@#7 mem:50@#8 cpus:0.1@#9 mem:10@#10
-                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#7 mem:50@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__node-0-once__#14 with cpus:0.1@#9 mem:10@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
+            ...
             > finish node-0-once
             record +status/node-0-once
             > fail node-0-main
@@ -208,23 +159,8 @@ fn pod_restart_clears_the_delay_durably() {
 
 #[test]
 fn terminal_status_reason_overrides_reconciliation() {
-    check(
+    replay(
         &[("pair", PAIR)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        agent A2 cpus:4;mem:4096;disk:10000
-        target pair
-        subscribe
-        offers A1
-        finish node-0-once
-        run node-0-main node-0-side
-        lose-effects 0
-        drained node-0-main node-0-side
-        restart
-        subscribe
-        resend
-        offers A2
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > agent A2 cpus:4;mem:4096;disk:10000
@@ -311,19 +247,8 @@ pods:
 
 #[test]
 fn roles_and_capabilities_of_a_new_target_update_the_framework_and_roles_stay() {
-    check(
+    replay(
         &[("single", SINGLE), ("role", ROLE)],
-        "
-        start single
-        subscribe
-        target role
-        disconnect
-        subscribe
-        restart
-        start role
-        subscribe
-        target single
-        ",
         expect![[r#"
             > start single
             record +configuration/#1 +target
@@ -369,33 +294,8 @@ plans:
 
 #[test]
 fn a_second_run_of_a_plan_is_continued_by_the_next_scheduler() {
-    check(
+    replay(
         &[("backup", BACKUP)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target backup
-        subscribe
-        offers
-        run node-0-main
-        plan backup start
-        offers
-        finish node-0-save
-        offers
-        finish node-0-load
-        show plan backup
-        plan backup start
-        offers
-        finish node-0-save
-        show plan backup
-        restart
-        subscribe
-        show plan backup
-        offers
-        finish node-0-load
-        restart
-        subscribe
-        show plan backup
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target backup
@@ -478,33 +378,10 @@ fn a_second_run_of_a_plan_is_continued_by_the_next_scheduler() {
     );
 }
 
-const ONE: &str = "
-name: svc
-pods:
-  hello:
-    count: 1
-    tasks:
-      server: {goal: RUNNING, cmd: serve, cpus: 1, memory: 256}
-";
-
 #[test]
 fn operations_of_a_replaced_pod_are_reconciled_after_a_restart() {
-    check(
+    replay(
         &[("one", ONE)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        start one
-        subscribe
-        lose-effects 1
-        offers
-        restart
-        start one
-        unreachable A1
-        subscribe
-        pod-replace hello-0
-        reachable A1
-        wait 60
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > start one
@@ -537,67 +414,20 @@ fn operations_of_a_replaced_pod_are_reconciled_after_a_restart() {
     );
 }
 
-const PLAIN: &str = "
-name: svc
-pods:
-  node:
-    count: 1
-    tasks:
-      main: {goal: RUNNING, cmd: main, cpus: 1, memory: 100}
-";
-
 #[test]
 fn a_replaced_task_that_is_back_holds_up_its_instance_under_the_next_scheduler() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers
-        run all
-        unreachable A1
-        agent A2 cpus:4;mem:4096;disk:10000
-        pod-replace node-0
-        offers A2
-        run node-0-main
-        fail node-0-main
-        restart
-        start plain
-        reachable A1
-        subscribe
-        offers A2
-        show plan deploy
-        killed node-0-main
-        run node-0-main
-        show pods
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
             > unreachable A1
-            record +status/node-0-main
-            revive
             > agent A2 cpus:4;mem:4096;disk:10000
             > pod-replace node-0
-            record +pod/node-0
-            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
-            reconcile probe__svc__A1
-            reply pod node-0 [node-0-main]
+            ...
             > offers A2
             record +pod/node-0 +stray/svc__node-0-main__#7 +task/node-0-main +status/node-0-main
             accept O2 of A2
@@ -642,45 +472,16 @@ fn a_replaced_task_that_is_back_holds_up_its_instance_under_the_next_scheduler()
 
 #[test]
 fn reservations_offered_before_the_tasks_are_reconciled_are_released_later() {
-    check(
+    replay(
         &[("plain", PLAIN)],
-        "
-        agent A1 cpus:4;mem:4096;disk:10000
-        agent A2 cpus:4;mem:4096;disk:10000
-        target plain
-        subscribe
-        offers A1
-        run all
-        pod-replace node-0
-        killed node-0-main
-        offers A2
-        run all
-        lose-records garbage/
-        restart
-        start plain
-        subscribe-unanswered
-        offers A1
-        wait 10
-        offers A1
-        ",
         expect![[r#"
             > agent A1 cpus:4;mem:4096;disk:10000
             > agent A2 cpus:4;mem:4096;disk:10000
             > target plain
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers A1
-            record +pod/node-0 +task/node-0-main +status/node-0-main
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/node-0
             > run all
-            record +status/node-0-main
-            record +property/last-completed-update-type
-            suppress
+            ...
             > pod-replace node-0
             record +pod/node-0
             kill svc__node-0-main__#7

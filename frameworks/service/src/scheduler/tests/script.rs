@@ -53,14 +53,21 @@ pub fn config() -> Config {
     config
 }
 
-/// Runs a script. Specs are texts with names.
-pub fn check(specs: &[(&str, &str)], script: &str, expected: Expect) {
+/// Plays the commands of a transcript, its lines with `> `, and compares everything that comes out. Specs are texts
+/// with names. Commands before a line `...` have their output in another transcript.
+pub fn replay(specs: &[(&str, &str)], transcript: Expect) {
     let mut world = World::new(config(), 1);
     world.specs = specs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        world.line(line);
+    for line in transcript.data().lines().map(str::trim) {
+        if let Some(command) = line.strip_prefix("> ") {
+            world.line(command);
+        } else if line == "..." {
+            let commands = world.text.lines().filter(|line| line.starts_with("> "));
+            world.text = commands.chain(["..."]).flat_map(|line| [line, "\n"]).collect();
+        }
     }
-    expected.assert_eq(&world.text);
+    assert!(!world.text.is_empty(), "a transcript without commands");
+    transcript.assert_eq(&world.text);
 }
 
 impl World {

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::script::check;
+use super::script::replay;
 
 const BASE: &str = "
 name: svc
@@ -23,31 +23,8 @@ pods:
 fn updates_restart_changed_tasks_only() {
     let changed =
         BASE.replace("cmd: side", "cmd: side2").replace("cpus: 0.5, memory: 50", "cpus: 0.2, memory: 80");
-    check(
+    replay(
         &[("base", BASE), ("changed", &changed)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        offers
-        run all
-        offers
-        run all
-        offers
-        run all
-        target base
-        target changed
-        show plan deploy
-        show configurations
-        killed a-0-side
-        offers
-        run all
-        killed a-1-side
-        offers
-        run all
-        show plan deploy
-        show configurations
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
@@ -149,21 +126,8 @@ fn forbidden_changes_keep_the_old_target_and_are_shown() {
             "  b:\n    count: 1\n",
             "  b:\n    count: 1\n    networks: {dcos: }\n    pre-reserved-role: pre\n",
         );
-    check(
+    replay(
         &[("base", BASE), ("bad", &bad), ("other", &BASE.replace("name: svc", "name: other"))],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        offers
-        target bad
-        show plan deploy
-        show health
-        run all
-        target base
-        show plan deploy
-        target other
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
@@ -216,26 +180,8 @@ fn forbidden_changes_keep_the_old_target_and_are_shown() {
 
 #[test]
 fn decommission_waits_for_an_unreachable_agent_until_the_master_has_removed_it() {
-    check(
+    replay(
         &[("base", BASE), ("fewer", &BASE.replace("count: 2", "count: 1"))],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        offers
-        run all
-        offers
-        run all
-        offers
-        run all
-        unreachable A1
-        target fewer
-        show plan decommission
-        forgotten A1
-        subscribe
-        show plans
-        show plan decommission
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
@@ -347,71 +293,19 @@ fn decommission_waits_for_an_unreachable_agent_until_the_master_has_removed_it()
 
 #[test]
 fn pods_that_are_not_needed_any_more_are_decommissioned() {
-    check(
+    replay(
         &[("base", BASE), ("fewer", &BASE.replace("count: 2", "count: 1"))],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        offers
-        run all
-        offers
-        run all
-        offers
-        run all
-        target fewer
-        show plans
-        show pods
-        killed a-1-main
-        restart
-        subscribe
-        target fewer
-        show plan decommission
-        killed a-1-side
-        offers
-        show plan decommission
-        show pods
-        target base
-        show plans
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/a-0 +task/a-0-main +status/a-0-main +task/a-0-side +status/a-0-side
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 cpus:0.5@#7 mem:50@#8
-                LAUNCH_GROUP svc__a-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__a-0-side__#11 with cpus:0.5@#7 mem:50@#8 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/a-0
             > run all
-            record +status/a-0-main
-            record +status/a-0-side
             > offers
-            record +pod/a-1 +task/a-1-main +status/a-1-main +task/a-1-side +status/a-1-side
-            accept O2 of A1
-                RESERVE cpus:0.1@#12 mem:32@#13 disk:256@#14 cpus:1@#15 mem:100@#16 cpus:0.5@#17 mem:50@#18
-                LAUNCH_GROUP svc__a-1-main__#19 with cpus:1@#15 mem:100@#16 in svc__a__#20 with cpus:0.1@#12 mem:32@#13 disk:256@#14
-                LAUNCH_GROUP svc__a-1-side__#21 with cpus:0.5@#17 mem:50@#18 in svc__a__#20 with cpus:0.1@#12 mem:32@#13 disk:256@#14
-            record +pod/a-1
             > run all
-            record +status/a-1-main
-            record +status/a-1-side
             > offers
-            record +pod/b-0 +task/b-0-main +status/b-0-main
-            accept O3 of A1
-                RESERVE cpus:0.1@#22 mem:32@#23 disk:256@#24 cpus:1@#25 mem:100@#26 disk:10@#27
-                CREATE disk[d]:10@#27
-                LAUNCH_GROUP svc__b-0-main__#28 with cpus:1@#25 mem:100@#26 disk[d]:10@#27 in svc__b__#29 with cpus:0.1@#22 mem:32@#23 disk:256@#24
-            record +pod/b-0
             > run all
-            record +status/b-0-main
-            record +property/last-completed-update-type
-            suppress
+            ...
             > target fewer
             record +configuration/#30 +target +task/a-0-main +task/a-0-side +task/a-1-main +task/a-1-side +task/b-0-main +override/a-1-main +override/a-1-side
             record -configuration/#1
@@ -505,30 +399,8 @@ fn pods_that_are_not_needed_any_more_are_decommissioned() {
 
 #[test]
 fn uninstall_kills_tasks_and_releases_all_reservations() {
-    check(
+    replay(
         &[("base", BASE)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        offers
-        run all
-        offers
-        uninstall
-        uninstall
-        target base
-        pod-restart a-0
-        show plan deploy
-        killed a-0-main a-0-side
-        restart
-        subscribe
-        offers
-        killed all
-        offers
-        show reservations
-        show plan deploy
-        pod-restart a-0
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
@@ -683,21 +555,8 @@ fn uninstall_kills_tasks_and_releases_all_reservations() {
 
 #[test]
 fn teardown_is_repeated_until_the_master_has_answered() {
-    check(
+    replay(
         &[("base", BASE)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        uninstall-unanswered
-        show plan deploy
-        disconnect
-        subscribe-unanswered
-        restart
-        subscribe-unanswered
-        calls-lost
-        wait 10
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
@@ -728,28 +587,14 @@ fn teardown_is_repeated_until_the_master_has_answered() {
             finished
         "#]],
     );
-    check(
+    replay(
         &[("base", BASE)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        uninstall-unanswered
-        restart
-        error Framework has been removed
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > uninstall-unanswered
-            record +property/uninstalling
-            reply done
-            record +property/deregistering
-            teardown
+            ...
             > restart
             > error Framework has been removed
             record -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
@@ -760,38 +605,15 @@ fn teardown_is_repeated_until_the_master_has_answered() {
 
 #[test]
 fn an_uninstallation_ends_without_an_agent_that_an_operator_gives_up() {
-    check(
+    replay(
         &[("base", BASE)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        offers
-        run all
-        unreachable A1
-        uninstall
-        show plan deploy
-        plan deploy complete kill-tasks
-        show plan deploy
-        plan deploy complete unreserve-resources-host-a1
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/a-0 +task/a-0-main +status/a-0-main +task/a-0-side +status/a-0-side
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 cpus:0.5@#7 mem:50@#8
-                LAUNCH_GROUP svc__a-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__a-0-side__#11 with cpus:0.5@#7 mem:50@#8 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/a-0
             > run all
-            record +status/a-0-main
-            record +status/a-0-side
+            ...
             > unreachable A1
             record +status/a-0-main
             kill svc__a-0-side__#11
@@ -848,34 +670,14 @@ fn an_uninstallation_ends_without_an_agent_that_an_operator_gives_up() {
 
 #[test]
 fn a_scheduler_that_is_killed_between_record_and_accept_launches_once() {
-    check(
+    replay(
         &[("base", BASE)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        offers
-        restart
-        subscribe
-        show plan deploy
-        run all
-        show plan deploy
-        error framework failed over
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
-            record +configuration/#1 +target
-            reply target #1
             > subscribe
-            record +service +framework
             > offers
-            record +pod/a-0 +task/a-0-main +status/a-0-main +task/a-0-side +status/a-0-side
-            accept O1 of A1
-                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 cpus:0.5@#7 mem:50@#8
-                LAUNCH_GROUP svc__a-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-                LAUNCH_GROUP svc__a-0-side__#11 with cpus:0.5@#7 mem:50@#8 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-            record +pod/a-0
+            ...
             > restart
             > subscribe
             reconcile svc__a-0-main__#9
@@ -908,28 +710,8 @@ fn a_scheduler_that_is_killed_between_record_and_accept_launches_once() {
 
 #[test]
 fn interruptions_and_forced_steps_outlive_the_scheduler() {
-    check(
+    replay(
         &[("base", BASE), ("other", &BASE.replace("cmd: side", "cmd: other"))],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        plan deploy complete a a-1:[main, side]
-        plan deploy complete a a-0:[main, side]
-        plan deploy interrupt b
-        restart
-        target base
-        subscribe
-        show plan deploy
-        plan deploy continue b
-        plan deploy interrupt
-        restart
-        target base
-        subscribe
-        show plan deploy
-        target other
-        show plan deploy
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base

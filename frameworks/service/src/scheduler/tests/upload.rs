@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::script::check;
+use super::script::replay;
 
 const ONE: &str =
     "{name: svc, pods: {node: {count: 1, tasks: {main: {goal: RUNNING, cmd: one, cpus: 1, memory: 100}}}}}";
@@ -13,25 +13,8 @@ const THREE: &str =
 
 #[test]
 fn an_uploaded_spec_stays_until_the_files_change_or_are_read_by_request() {
-    check(
+    replay(
         &[("one", ONE), ("two", TWO), ("three", THREE)],
-        "
-        start one
-        upload two
-        show configurations
-        restart
-        start one
-        restart
-        start two
-        restart
-        start one
-        upload three
-        show configurations
-        upload one
-        target two
-        restart
-        start one
-        ",
         expect![[r#"
             > start one
             record +configuration/#1 +target

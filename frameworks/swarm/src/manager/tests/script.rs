@@ -44,8 +44,10 @@ pub fn config(revocable: bool) -> Config {
     }
 }
 
-pub fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&World::new(config(true)).play(script));
+/// Plays the commands of a transcript, its lines with `> `, and compares everything that comes out. Commands before a
+/// line `...` have their output in another transcript.
+pub fn replay(transcript: Expect) {
+    World::new(config(true)).replay(transcript);
 }
 
 impl World {
@@ -55,10 +57,23 @@ impl World {
         Self { manager, config, now, store, tasks: Vec::new(), trace: String::new() }
     }
 
+    pub fn replay(&mut self, transcript: Expect) {
+        let lines = transcript.data().lines().map(str::trim);
+        let script = lines.filter_map(|line| line.strip_prefix("> ").or((line == "...").then_some(line)));
+        let trace = self.play(&script.collect::<Vec<_>>().join("\n"));
+        assert!(!trace.is_empty(), "a transcript without commands");
+        transcript.assert_eq(&trace);
+    }
+
     pub fn play(&mut self, script: &str) -> String {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            self.trace += &format!("> {line}\n");
-            self.line(line);
+            if line == "..." {
+                let commands = self.trace.lines().filter(|line| line.starts_with("> "));
+                self.trace = commands.chain(["..."]).flat_map(|line| [line, "\n"]).collect();
+            } else {
+                self.trace += &format!("> {line}\n");
+                self.line(line);
+            }
         }
         core::mem::take(&mut self.trace)
     }
