@@ -67,8 +67,8 @@ const CORE_ALLOCATOR: Layers = &[
         ],
     ),
     ("books", &["filter_counts", "filters", "inverse", "ledger", "slack_books"]),
-    ("roles", &["booking", "borrowers", "lottery", "owners", "ranking", "share_sorter", "tree", "walk"]),
-    ("state", &["agent", "allocator", "cycle", "look"]),
+    ("roles", &["booking", "borrowers", "lottery", "owners", "ranking", "tree", "walk"]),
+    ("state", &["agent", "allocator", "candidates", "cycle"]),
     ("decisions", &["allocate", "lending", "loans", "moves", "offer", "quota", "recovery", "slack"]),
     ("reports", &["audit", "explain"]),
 ];

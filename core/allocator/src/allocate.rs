@@ -39,7 +39,7 @@ impl Allocator {
         self.take_released(now);
         while !self.cycle.out_of_time && (self.cycle.is_running() || self.begin_run(now)) {
             if let Some((agent, scope)) = self.cycle.next() {
-                self.look_at(agent, scope, &mut decided);
+                self.allocate_agent(agent, scope, &mut decided);
                 self.cycle.out_of_time = !budget();
             }
         }

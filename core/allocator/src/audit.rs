@@ -24,7 +24,7 @@ impl Allocator {
         audit_order(&self.tree)?;
         self.audit_borrowers()?;
         self.audit_quota()?;
-        self.audit_unwanted()?;
+        self.audit_unallocatable()?;
         match self.filters.is_consistent() {
             true => Ok(()),
             false => Err("the indexes of filters disagree".into()),
@@ -32,8 +32,8 @@ impl Allocator {
     }
 
     /// Showing agents that are known to have no taker would change nothing.
-    fn audit_unwanted(&self) -> Result<(), String> {
-        let Some(scope) = self.cycle.unwanted.as_ref().map(|known| known.scope) else { return Ok(()) };
+    fn audit_unallocatable(&self) -> Result<(), String> {
+        let Some(scope) = self.cycle.unallocatable.as_ref().map(|known| known.scope) else { return Ok(()) };
         let mut copy = self.clone();
         copy.tree.settle_order();
         copy.cycle.stage = Stage::Everyone;
@@ -42,12 +42,12 @@ impl Allocator {
             if copy.lends(slot) || !copy.is_skipped(slot, scope) {
                 continue;
             }
-            let (known, mut decided) = (copy.cycle.unwanted.take(), Allocation::default());
-            copy.look_at(slot, scope, &mut decided);
+            let (known, mut decided) = (copy.cycle.unallocatable.take(), Allocation::default());
+            copy.allocate_agent(slot, scope, &mut decided);
             if !decided.grants.is_empty() || marks != copy.tree.all_marks() {
-                return Err(format!("agent {} is not unwanted: {decided:?}", agent.id));
+                return Err(format!("agent {} is not unallocatable: {decided:?}", agent.id));
             }
-            copy.cycle.unwanted = known;
+            copy.cycle.unallocatable = known;
         }
         Ok(())
     }

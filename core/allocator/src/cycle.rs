@@ -10,9 +10,9 @@ use tepui_resources::{Quantities, Resources};
 
 use crate::AgentCapabilities;
 use crate::bits::Bits;
+use crate::candidates::Candidates;
 use crate::filters::End;
 use crate::grant::{Scope, Stage};
-use crate::look::Look;
 use crate::slab::{AgentSlot, ClientSlot, Slot};
 use crate::walk::Walk;
 
@@ -57,16 +57,16 @@ pub(crate) struct Cycle {
     /// Over borrowers.
     pub(crate) loan_walk: Walk,
     pub(crate) fresh_loan_walk: Walk,
-    pub(crate) look: Look,
+    pub(crate) candidates: Candidates,
     /// The last agent without a taker.
-    pub(crate) unwanted: Option<Unwanted>,
+    pub(crate) unallocatable: Option<Unallocatable>,
     pub(crate) rng: Rng,
 }
 
 /// Properties that determine whether an agent has a taker, if no client has filters or constraints that concern it.
 /// As long as the tree is unchanged, agents equal in these need not be shown again.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unwanted {
+pub(crate) struct Unallocatable {
     /// Of the tree.
     pub(crate) version: u64,
     pub(crate) scope: Scope,
@@ -136,8 +136,8 @@ impl Cycle {
             narrow_walk: Walk::new(Scope::All),
             loan_walk: Walk::new(Scope::All),
             fresh_loan_walk: Walk::new(Scope::Fresh),
-            look: Look::default(),
-            unwanted: None,
+            candidates: Candidates::default(),
+            unallocatable: None,
             rng: Rng::seeded(seed ^ 0x616c_6c6f_6361_7465),
         }
     }

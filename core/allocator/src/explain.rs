@@ -190,7 +190,7 @@ impl Allocator {
 
     /// Evaluates every agent once per role of the framework, as long as the budget lasts; returns whether that was
     /// all.
-    pub fn look_into(&self, inquiry: &mut Inquiry, budget: &mut Budget<'_>) -> bool {
+    pub fn advance(&self, inquiry: &mut Inquiry, budget: &mut Budget<'_>) -> bool {
         let Some(slot) = self.framework_slot(&inquiry.framework) else { return true };
         let clients = self.subscribed_clients(slot);
         for agent in self.agents.slots_from(inquiry.next) {

@@ -12,9 +12,9 @@ use tepui_resources::{Quantities, Resources};
 
 use crate::agent::{Agent, Urgency};
 use crate::bits::Bits;
+use crate::candidates::{Candidates, View, note_refusing, view};
 use crate::filters::Group;
 use crate::grant::{Scope, Stage};
-use crate::look::{Look, View, note_refusing, view};
 use crate::slab::{AgentSlot, ClientSlot, NodeSlot, Slot};
 use crate::tally::Booking;
 use crate::tree::Tree;
@@ -81,7 +81,7 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         scope: Scope,
-        look: &Look,
+        candidates: &Candidates,
         lending: &mut Lending,
     ) -> Option<ClientSlot> {
         self.borrowers.tree.settle_order();
@@ -92,7 +92,7 @@ impl Allocator {
         while first.is_none()
             && let Some(borrower) = walk.next(&self.borrowers.tree)
         {
-            if self.takes_loan(slot, self.borrowers.client(borrower), look, lending) {
+            if self.takes_loan(slot, self.borrowers.client(borrower), candidates, lending) {
                 match self.agents[slot].asked.contains(borrower) {
                     true => asked.push(borrower),
                     false => first = Some(borrower),
@@ -109,20 +109,20 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        look: &Look,
+        candidates: &Candidates,
         lending: &mut Lending,
     ) -> bool {
-        let glance = self.tree.client_traits(client);
-        if look.is_unfit_for(glance.traits) {
+        let traits = self.tree.client_traits(client);
+        if candidates.is_unfit_for(traits.traits) {
             return false;
         }
         let (filters, least) = (self.filters.on(slot), &self.options.min_allocatable);
-        let loan = lending.loan(&self.tree, glance.node, filters, least);
+        let loan = lending.loan(&self.tree, traits.node, filters, least);
         let enough = match &self.tree.clients[client].terms.min_allocatable {
             None => loan.enough,
             Some(own) => own.allows(&loan.quantities),
         };
-        enough && !loan.refused_by.contains(client) && self.is_wanted(slot, client)
+        enough && !loan.refused_by.contains(client) && self.accepts(slot, client)
     }
 
     /// Lends to the borrower, else to the first in order that has an ordinary offer of the agent in this run.

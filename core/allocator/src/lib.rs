@@ -12,8 +12,7 @@
 //! | `tree`, `booking`, `tally`, `ranking`, `lottery`, `share`, `order`, `walk` | roles and frameworks, their holdings and order |
 //! | `quota`, `claims`, `recovery` | what roles must and may have; the pause before that is known |
 //! | `slack`, `slack_books`, `borrowers`, `loans`, `lending` | reserved but idle resources and their loans; off by default |
-//! | `allocate`, `cycle`, `look`, `offer`, `grant` | the order of agents; possible offers of one to each kind of client; offers |
-//! | `share_sorter` | the order alone, for a benchmark |
+//! | `allocate`, `cycle`, `candidates`, `offer`, `grant` | the order of agents; possible offers of one to each kind of client; offers |
 //! | `explain` | why a framework or role was offered resources or not, on request |
 //! | `slab`, `ids`, `bits`, `marks`, `owners` | dense storage, and what the inner loop needs |
 //! | `filters`, `constraints`, `min_allocatable`, `inverse` | restrictions of offers by frameworks, and inverse offers |
@@ -34,6 +33,7 @@ mod audit;
 mod bits;
 mod booking;
 mod borrowers;
+mod candidates;
 mod claims;
 mod constraints;
 mod cycle;
@@ -48,7 +48,6 @@ mod inverse;
 mod ledger;
 mod lending;
 mod loans;
-mod look;
 mod lottery;
 mod marks;
 mod min_allocatable;
@@ -61,7 +60,6 @@ mod quota;
 mod ranking;
 mod recovery;
 mod share;
-mod share_sorter;
 mod slab;
 mod slack;
 mod slack_books;
@@ -85,5 +83,4 @@ pub use min_allocatable::{MinAllocatable, MinAllocatableError};
 pub use moves::Holder;
 pub use options::{Options, Sorter};
 pub use share::{WEIGHT_MAX, WEIGHT_MIN};
-pub use share_sorter::ShareSorter;
 pub use slack::Slack;

@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 use tepui_resources::{Resource, Resources, Role};
 
 use crate::agent::Agent;
-use crate::cycle::Unwanted;
+use crate::candidates::Candidates;
+use crate::cycle::Unallocatable;
 use crate::grant::{Scope, Stage};
-use crate::look::Look;
 use crate::marks::ClientTraits;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot};
 use crate::tally::{Booking, is_plain};
@@ -38,7 +38,7 @@ enum Judged {
 }
 
 impl Allocator {
-    pub(crate) fn look_at(&mut self, slot: AgentSlot, scope: Scope, decided: &mut Allocation) {
+    pub(crate) fn allocate_agent(&mut self, slot: AgentSlot, scope: Scope, decided: &mut Allocation) {
         let Some(agent) = self.agents.get(slot) else { return };
         if !agent.is_offerable() {
             return;
@@ -48,7 +48,7 @@ impl Allocator {
             if lends || !self.agents[slot].ledger.free().is_empty() {
                 self.tree.settle_order();
                 self.tree.draw_order();
-                self.show_unless_unwanted(slot, scope, lends, decided);
+                self.show_unless_unallocatable(slot, scope, lends, decided);
             }
         }
         if self.agents[slot].unavailable && self.cycle.stage == Stage::Everyone {
@@ -57,14 +57,20 @@ impl Allocator {
     }
 
     /// Shows the agent, unless an equal one had no taker since the last change.
-    fn show_unless_unwanted(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) {
+    fn show_unless_unallocatable(
+        &mut self,
+        slot: AgentSlot,
+        scope: Scope,
+        lends: bool,
+        decided: &mut Allocation,
+    ) {
         if !lends && self.is_skipped(slot, scope) {
             return;
         }
-        let is_wanted = self.show(slot, scope, lends, decided);
-        if !lends && !is_wanted && self.is_ordinary(slot) {
+        let is_offered = self.show(slot, scope, lends, decided);
+        if !lends && !is_offered && self.is_ordinary(slot) {
             let Agent { spec, ledger, has_gpus, remote, .. } = &self.agents[slot];
-            self.cycle.unwanted = Some(Unwanted {
+            self.cycle.unallocatable = Some(Unallocatable {
                 version: self.tree.version,
                 scope,
                 capabilities: spec.capabilities,
@@ -75,7 +81,7 @@ impl Allocator {
         }
     }
 
-    /// Whether the agent's takers depend on the properties in `Unwanted` only.
+    /// Whether the agent's takers depend on the properties in `Unallocatable` only.
     fn is_ordinary(&self, slot: AgentSlot) -> bool {
         self.cycle.stage == Stage::Everyone
             // What is required and what is available change without the tree.
@@ -87,13 +93,13 @@ impl Allocator {
 
     /// Whether the agent, that has nothing to lend, would not be shown. The order must be settled.
     pub(crate) fn is_skipped(&self, slot: AgentSlot, scope: Scope) -> bool {
-        self.is_ordinary(slot) && self.is_unwanted(slot, scope)
+        self.is_ordinary(slot) && self.is_unallocatable(slot, scope)
     }
 
     /// Whether an equal agent had no taker. The order must be settled.
-    fn is_unwanted(&self, slot: AgentSlot, scope: Scope) -> bool {
+    fn is_unallocatable(&self, slot: AgentSlot, scope: Scope) -> bool {
         let Agent { spec, ledger, has_gpus, remote, .. } = &self.agents[slot];
-        self.cycle.unwanted.as_ref().is_some_and(|known| {
+        self.cycle.unallocatable.as_ref().is_some_and(|known| {
             (known.version, known.scope) == (self.tree.version, scope)
                 && (known.has_gpus, known.remote) == (*has_gpus, *remote)
                 && known.capabilities == spec.capabilities
@@ -104,27 +110,28 @@ impl Allocator {
     /// Shows the agent to all clients in scope, until nothing is left of it. Returns whether a client was offered
     /// ordinary resources.
     fn show(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) -> bool {
-        let mut look = core::mem::take(&mut self.cycle.look);
+        let mut candidates = core::mem::take(&mut self.cycle.candidates);
         let mut walk = core::mem::replace(self.walk_mut(scope), Walk::new(scope));
         let mut narrow = core::mem::replace(&mut self.cycle.narrow_walk, Walk::new(scope));
         walk.start(&self.tree, self.cycle.stage);
-        look.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
+        candidates.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
         let mut lending = self.lending(slot, lends);
-        let borrower = lending.as_mut().and_then(|lending| self.borrower_of(slot, scope, &look, lending));
-        let (mut left, mut is_wanted) = (!self.is_spent(slot), false);
-        let mut narrowed = self.narrow(scope, &look, &mut narrow);
+        let borrower =
+            lending.as_mut().and_then(|lending| self.borrower_of(slot, scope, &candidates, lending));
+        let (mut left, mut is_offered) = (!self.is_spent(slot), false);
+        let mut narrowed = self.narrow(scope, &candidates, &mut narrow);
         while left && let Some(client) = if narrowed { &mut narrow } else { &mut walk }.next(&self.tree) {
             let judged = if borrower == Some(client) { Judged::BesideLoan } else { Judged::Alone };
-            let Some(grant) = self.offer(slot, client, &mut look, judged) else { continue };
+            let Some(grant) = self.offer(slot, client, &mut candidates, judged) else { continue };
             let at = self.add_grant(slot, client, grant, &mut decided.grants);
-            is_wanted = true;
+            is_offered = true;
             if let Some(lending) = &mut lending {
                 lending.served.push((client, at));
             }
             left = !self.is_spent(slot);
             if left {
-                look.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
-                narrowed |= self.narrow(scope, &look, &mut narrow);
+                candidates.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
+                narrowed |= self.narrow(scope, &candidates, &mut narrow);
             }
         }
         if let Some(lending) = lending {
@@ -132,18 +139,18 @@ impl Allocator {
         }
         *self.walk_mut(scope) = walk;
         self.cycle.narrow_walk = narrow;
-        self.cycle.look = look;
-        is_wanted
+        self.cycle.candidates = candidates;
+        is_offered
     }
 
     /// If all that is left is reserved for one role, or for roles without clients, no other client is checked.
-    fn narrow(&self, scope: Scope, look: &Look, walk: &mut Walk) -> bool {
-        let owner = match look.owners() {
+    fn narrow(&self, scope: Scope, candidates: &Candidates, walk: &mut Walk) -> bool {
+        let owner = match candidates.owners() {
             [] => None,
             [owner] => Some(*owner),
             [_, _, ..] => return false,
         };
-        let narrows = self.cycle.stage == Stage::Everyone && look.all_reserved;
+        let narrows = self.cycle.stage == Stage::Everyone && candidates.all_reserved;
         if narrows {
             walk.start_below(&self.tree, scope, owner);
         }
@@ -191,15 +198,15 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        look: &mut Look,
+        candidates: &mut Candidates,
         judged: Judged,
     ) -> Option<Grant> {
-        let glance = self.tree.client_traits(client);
-        if look.is_unfit_for(glance.traits) {
+        let traits = self.tree.client_traits(client);
+        if candidates.is_unfit_for(traits.traits) {
             return None;
         }
-        let fit = match self.verdict(slot, client, glance, look, judged) {
-            (Verdict::All, kind) => look.take_fit(kind),
+        let fit = match self.verdict(slot, client, traits, candidates, judged) {
+            (Verdict::All, kind) => candidates.take_fit(kind),
             (Verdict::Part(part), _) => Some(part),
             (Verdict::Nothing, _) => return None,
         };
@@ -231,12 +238,12 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        glance: ClientTraits,
-        look: &mut Look,
+        traits: ClientTraits,
+        candidates: &mut Candidates,
         judged: Judged,
     ) -> (Verdict, usize) {
-        match self.kind_of(slot, client, glance, look, judged) {
-            Some(kind) => (self.within_quota(slot, client, look, kind, judged), kind),
+        match self.kind_of(slot, client, traits, candidates, judged) {
+            Some(kind) => (self.within_quota(slot, client, candidates, kind, judged), kind),
             None => (Verdict::Nothing, 0),
         }
     }
@@ -246,49 +253,49 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        glance: ClientTraits,
-        look: &mut Look,
+        traits: ClientTraits,
+        candidates: &mut Candidates,
         judged: Judged,
     ) -> Option<usize> {
-        if judged == Judged::Alone && self.is_kept_from(slot, glance, look) {
+        if judged == Judged::Alone && self.is_kept_from(slot, traits, candidates) {
             return None;
         }
-        let kind = look.known_kind(&self.tree, glance).unwrap_or_else(|| {
+        let kind = candidates.known_kind(&self.tree, traits).unwrap_or_else(|| {
             let free = self.agents[slot].ledger.free();
             let shared = self.cycle.shared.of(slot);
             let filters = self.filters.on(slot);
-            look.add_kind(&self.tree, glance, free, shared, filters, &self.options.min_allocatable)
+            candidates.add_kind(&self.tree, traits, free, shared, filters, &self.options.min_allocatable)
         });
-        let known = look.kind(kind);
+        let known = candidates.kind(kind);
         if judged == Judged::BesideLoan {
             return (!known.is_empty()).then_some(kind);
         }
-        if known.refused_by.contains(client) || !(known.enough || glance.own_least) {
+        if known.refused_by.contains(client) || !(known.enough || traits.own_least) {
             return None;
         }
         let least = self.tree.clients[client].terms.min_allocatable.as_ref();
         let enough = least.is_none_or(|least| least.allows(&known.quantities));
-        (enough && self.is_wanted(slot, client)).then_some(kind)
+        (enough && self.accepts(slot, client)).then_some(kind)
     }
 
     /// Whether the client accepts the agent.
-    pub(crate) fn is_wanted(&mut self, slot: AgentSlot, client: ClientSlot) -> bool {
+    pub(crate) fn accepts(&mut self, slot: AgentSlot, client: ClientSlot) -> bool {
         let Some(constraints) = &mut self.tree.clients[client].terms.constraints else { return true };
         constraints.known(slot).unwrap_or_else(|| constraints.judge(slot, &self.agents[slot].spec))
     }
 
-    /// Whether it can be seen at a glance that quota leaves the client too little.
-    fn is_kept_from(&mut self, slot: AgentSlot, client: ClientTraits, look: &mut Look) -> bool {
+    /// Whether the traits alone show that quota leaves the client too little.
+    fn is_kept_from(&mut self, slot: AgentSlot, client: ClientTraits, candidates: &mut Candidates) -> bool {
         if !self.tree.has_quota() || client.own_least || self.cycle.stage == Stage::Guarantees {
             return false;
         }
         let full = self.tree.marks(client.top).full;
         let (free, least) = (self.agents[slot].ledger.free(), &self.options.min_allocatable);
-        let hopeless = look.is_hopeless(client.top, full.union(look.short_of), free, least);
+        let hopeless = candidates.is_hopeless(client.top, full.union(candidates.short_of), free, least);
         if hopeless {
             let marks = self.tree.marks_mut(client.top);
             marks.cut |= marks.quotas > 0;
-            self.cycle.short |= !look.short_of.is_empty();
+            self.cycle.short |= !candidates.short_of.is_empty();
         }
         hopeless
     }
@@ -298,7 +305,7 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        look: &Look,
+        candidates: &Candidates,
         kind: usize,
         judged: Judged,
     ) -> Verdict {
@@ -306,7 +313,7 @@ impl Allocator {
             return Verdict::All;
         }
         let entry = &self.tree.clients[client];
-        let (node, kind, stage) = (entry.node, look.kind(kind), self.cycle.stage);
+        let (node, kind, stage) = (entry.node, candidates.kind(kind), self.cycle.stage);
         if stage == Stage::Guarantees {
             let guaranteed = self.tree.guaranteed(node);
             if !kind.plain.iter().any(|(name, _)| !guaranteed.get(name).is_zero()) {

@@ -116,7 +116,7 @@ impl Tree {
         });
     }
 
-    /// What a node requires, and what can be seen of its quota at a glance.
+    /// What a node requires, and what can be seen of its quota at a traits.
     fn count_required(&mut self, at: NodeSlot) {
         let claims = &mut self.nodes[at].claims;
         let mut full = Names::default();

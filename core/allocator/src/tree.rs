@@ -51,7 +51,7 @@ pub(crate) struct Tree {
     /// Clients with offer constraints.
     constrained: Bits<ClientSlot>,
     /// By client, and by role.
-    glances: Vec<ClientTraits>,
+    client_traits: Vec<ClientTraits>,
     marks: Vec<Marks>,
     /// Free, unreserved and not revocable, on agents that can be offered: what guarantees can be met from.
     pub(crate) available: Quantities,
@@ -158,7 +158,7 @@ impl Tree {
             fresh_clients: Bits::new(),
             fresh_nodes: Bits::new(),
             constrained: Bits::new(),
-            glances: Vec::new(),
+            client_traits: Vec::new(),
             marks: [Marks::default()].into(),
             available: Quantities::new(),
             eased: Vec::new(),
@@ -190,11 +190,11 @@ impl Tree {
         let node = self.ensure_node(role);
         self.nodes[node].uses += 1;
         let client = self.clients.insert(Client::new(framework, node, &mut self.rng));
-        let glance =
+        let traits =
             ClientTraits { node, top: self.top_of(node), traits: Traits::default(), own_least: false };
-        match self.glances.get_mut(client.index()) {
-            Some(place) => *place = glance,
-            None => self.glances.push(glance),
+        match self.client_traits.get_mut(client.index()) {
+            Some(place) => *place = traits,
+            None => self.client_traits.push(traits),
         }
         if framework.index() >= self.of_framework.len() {
             self.of_framework.resize_with(framework.index() + 1, Vec::new);
@@ -286,7 +286,7 @@ impl Tree {
     }
 
     pub(crate) fn client_traits(&self, client: ClientSlot) -> ClientTraits {
-        self.glances[client.index()]
+        self.client_traits[client.index()]
     }
 
     pub(crate) fn set_offer_terms(&mut self, client: ClientSlot, traits: Traits, terms: OfferTerms) {
@@ -294,9 +294,9 @@ impl Tree {
         if active {
             self.count_borrower(client, false);
         }
-        let glance = &mut self.glances[client.index()];
-        glance.traits = traits;
-        glance.own_least = terms.min_allocatable.is_some();
+        let known = &mut self.client_traits[client.index()];
+        known.traits = traits;
+        known.own_least = terms.min_allocatable.is_some();
         self.constrained.set(client, terms.constraints.is_some());
         self.clients[client].terms = terms;
         self.version += 1;

@@ -10,9 +10,9 @@ use tepui_resources::{Resource, Resources, Role};
 
 use super::{Capability, Finding, Reason};
 use crate::agent::Agent;
+use crate::candidates::can_handle;
 use crate::grant::Stage;
 use crate::ledger::Ledger;
-use crate::look::can_handle;
 use crate::marks::Traits;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, NodeSlot, Slot};
 use crate::slack_books::{is_lendable, is_slack};

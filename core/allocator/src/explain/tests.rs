@@ -18,7 +18,7 @@ fn check_with(options: Options, script: &str, expected: Expect) {
     script.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| state.line(line));
     let mut inquiry = state.allocator.inquire(&FrameworkId::new("F")).expect("F is there");
     // One agent at a time.
-    while !state.allocator.look_into(&mut inquiry, &mut || false) {}
+    while !state.allocator.advance(&mut inquiry, &mut || false) {}
     let report = state.allocator.answer(inquiry).expect("F is there");
     let mut said = String::new();
     for client_report in report.roles {

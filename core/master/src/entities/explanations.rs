@@ -36,7 +36,7 @@ const UNKNOWN_FRAMEWORK: &str = "No such framework";
 /// Continues pending explanations within the budget.
 pub(crate) fn resume(master: &mut Master, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
     while let Some((conn, mut inquiry)) = master.inquiries.pop_front() {
-        if !master.allocator.look_into(&mut inquiry, budget) {
+        if !master.allocator.advance(&mut inquiry, budget) {
             master.inquiries.push_front((conn, inquiry));
             return;
         }

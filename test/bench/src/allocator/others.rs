@@ -1,6 +1,6 @@
-//! Volumes, reservations, many frameworks on few agents, and shares alone.
+//! Volumes, reservations, many frameworks on few agents, and allocation without offers.
 
-use tepui_allocator::{Allocator, Holder, ShareSorter};
+use tepui_allocator::{Allocator, Holder};
 use tepui_resources::{Disk, Labels, Reservation, Resource, Resources, Role, Scalar};
 
 use super::bench::{Bench, agent, agent_id, framework, framework_id, port_ranges, resources};
@@ -79,8 +79,8 @@ pub(super) fn multi_framework(bench: &mut Bench, agents: usize, frameworks: usiz
     bench.cycle("round without offers");
 }
 
-/// Resources of agents are allocated to clients in turn and released, without offers. Once with the ledgers of the
-/// allocator, and once in the sorter alone, as in the benchmark of the C++ sorter.
+/// Resources of agents are allocated to clients in turn and released, without offers. The benchmark of the C++ sorter
+/// has the order of the clients alone; here the ledgers are included.
 pub(super) fn sorter(bench: &mut Bench, agents: usize, frameworks: usize) {
     add_frameworks(bench, frameworks);
     take_and_give(bench, agents, frameworks, |_| "*".to_owned());
@@ -114,28 +114,16 @@ fn take_and_give(bench: &mut Bench, agents: usize, frameworks: usize, role: impl
             allocator.deactivate_agent(id);
         }
     });
-    bench.step("allocate all, with ledgers", |allocator| {
+    bench.step("allocate all", |allocator| {
         for (number, id) in agent_ids.iter().enumerate() {
             let by = number % frameworks;
             allocator.occupy(id, &framework_ids[by], &held[by]);
         }
     });
-    bench.step("unallocate all, with ledgers", |allocator| {
+    bench.step("unallocate all", |allocator| {
         for (number, id) in agent_ids.iter().enumerate() {
             let by = number % frameworks;
             allocator.release(id, &framework_ids[by], &held[by]);
         }
-    });
-    let mut whole = Resources::new();
-    (0..agents).for_each(|_| whole += &total);
-    let roles = (0..frameworks).map(|number| Role::from(role(number).as_str()));
-    let mut sorter = ShareSorter::new(roles, &whole);
-    bench.paused_step("allocate all", |_| {
-        (0..agents).for_each(|agent| sorter.allocated(agent % frameworks, agent, &held[agent % frameworks]));
-    });
-    bench.paused_step("sort", |_| sorter.sort());
-    bench.paused_step("unallocate all", |_| {
-        (0..agents)
-            .for_each(|agent| sorter.unallocated(agent % frameworks, agent, &held[agent % frameworks]));
     });
 }

@@ -384,14 +384,14 @@ fn declined_agents_are_offered_again_after_a_change() {
 /// Their free resources are equal, but not their takers.
 #[test]
 fn agents_unlike_a_declined_agent_are_offered() {
-    for (framework, unwanted, wanted) in [
+    for (framework, unallocatable, wanted) in [
         ("", "cpus:4 plain", "cpus:4"),
         ("where=rack:a", "cpus:4 rack=b", "cpus:4 rack=a"),
         ("cannot=revocable", "cpus!:4", "cpus:4"),
     ] {
         let mut script = Script::new(Options::default());
         script.line(&format!("framework F role=web {framework}"));
-        (0..8).for_each(|number| script.line(&format!("agent A{number} {unwanted}")));
+        (0..8).for_each(|number| script.line(&format!("agent A{number} {unallocatable}")));
         script.line("agent B0 cpus:1");
         (1..4).for_each(|number| script.line(&format!("agent B{number} {wanted}")));
         script.line("at 0");
@@ -399,6 +399,6 @@ fn agents_unlike_a_declined_agent_are_offered() {
         let offered: Vec<&str> = script.grants.iter().map(|grant| grant.agent.as_str()).collect();
         let expected: &[&str] =
             if framework.starts_with("where") { &["B1", "B2", "B3"] } else { &["B0", "B1", "B2", "B3"] };
-        assert_eq!(offered, expected, "{framework} {unwanted}");
+        assert_eq!(offered, expected, "{framework} {unallocatable}");
     }
 }

@@ -6,8 +6,8 @@ use tepui_resources::{Limits, Quantities};
 
 use super::*;
 use crate::Quota;
+use crate::candidates::can_handle;
 use crate::grant::{Scope, Stage};
-use crate::look::can_handle;
 use crate::marks::Traits;
 use crate::slab::{ClientSlot, FrameworkSlot};
 use crate::slack_books::is_slack;

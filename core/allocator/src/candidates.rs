@@ -17,7 +17,7 @@ use crate::tally::{is_plain, plain_quantities};
 use crate::tree::Tree;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct Candidates {
     /// What a client must have to be offered anything of this agent, and what it must not.
     needed: Traits,
     unfit: Traits,
@@ -42,10 +42,10 @@ pub(crate) struct Look {
 /// The clients that may have a free resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
-    Everybody,
+    AnyRole,
     Role(NodeSlot),
     /// It is reserved for a role that is not in the tree, and so has no clients, nor has any below it.
-    Nobody,
+    NoRole,
 }
 
 /// Which of the owners' reservations a role may have, one bit each; if there are too many, every role is its own.
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-impl Look {
+impl Candidates {
     /// Clears the last result.
     pub(crate) fn begin(&mut self, agent: &mut Agent, tree: &Tree, filter_gpus: bool) {
         self.spare.extend(self.kinds.drain(..).map(|kind| kind.refused_by));
@@ -96,8 +96,8 @@ impl Look {
         for resource in ledger.free().distinct() {
             let owner = resource.reservation_role().map(|role| owners.node(tree, role));
             self.reserved.push(match owner {
-                None => For::Everybody,
-                Some(None) => For::Nobody,
+                None => For::AnyRole,
+                Some(None) => For::NoRole,
                 Some(Some(owner)) => For::Role(owner),
             });
             if let Some(Some(owner)) = owner
@@ -107,7 +107,7 @@ impl Look {
                 self.owner_tops.push(tree.top_of(owner));
             }
         }
-        self.all_reserved = !self.reserved.contains(&For::Everybody);
+        self.all_reserved = !self.reserved.contains(&For::AnyRole);
     }
 
     /// Roles with free reservations that may have clients.
@@ -159,9 +159,9 @@ impl Look {
     ) -> usize {
         let traits = client.traits;
         let is_for = |whom: For| match whom {
-            For::Everybody => true,
+            For::AnyRole => true,
             For::Role(owner) => tree.is_at_or_below(client.node, owner),
-            For::Nobody => false,
+            For::NoRole => false,
         };
         let is_fit = |(whom, resource): (&For, &Resource)| {
             is_for(*whom)
