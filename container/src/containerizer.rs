@@ -35,6 +35,7 @@ use self::recovery::State;
 use self::update::Update;
 use crate::cgroups::machine::MachineMemory;
 use crate::cgroups::oom_watch::OomSources;
+use crate::docker::fault::NoEngine;
 use crate::docker::{Docker, DockerOptions, DockerSite};
 use crate::docker_volume::{DockerVolumeOptions, DockerVolumes};
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
@@ -107,8 +108,8 @@ pub enum ContainerizerFault {
     Images(#[from] ImageFault),
     #[error("--image_providers needs the isolator 'filesystem/linux'")]
     ImagesNeedMounts,
-    #[error("{0}")]
-    Docker(String),
+    #[error(transparent)]
+    Docker(#[from] NoEngine),
 }
 
 /// What the containerizer has counted since it was started, and has now.
@@ -161,7 +162,7 @@ impl Containerizer {
         let has_drivers = options.isolation.has("docker/volume");
         let volumes = has_drivers.then(|| DockerVolumes::open(&options.docker_volumes, &options.runtime_dir));
         let volumes = volumes.transpose().map_err(directory(&options.runtime_dir))?;
-        let docker = open_docker(&options).map_err(ContainerizerFault::Docker)?;
+        let docker = open_docker(&options)?;
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
         // are never more than a few for each container the agent has admitted.
         let (messages, inbox) = mpsc::unbounded_channel();
@@ -261,7 +262,7 @@ fn open_images(options: &Options) -> Result<Option<Images>, ContainerizerFault> 
 }
 
 /// The Docker engine, if one is to be used.
-fn open_docker(options: &Options) -> Result<Option<Docker>, String> {
+fn open_docker(options: &Options) -> Result<Option<Docker>, NoEngine> {
     let Some(docker) = options.docker.clone() else { return Ok(None) };
     let site = DockerSite {
         policy: options.cgroups.policy(),

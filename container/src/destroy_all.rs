@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Ends all containers and waits for it, not longer than [`WAIT_MAX`]; true if none is left.
-pub async fn end_all(options: Options) -> Result<bool, ContainerizerFault> {
+pub async fn destroy_all(options: Options) -> Result<bool, ContainerizerFault> {
     let runtime_dir = options.runtime_dir.clone();
     let cgroups_root = options.cgroups.root.clone();
     let (events, mut heard) = mpsc::channel(1);

@@ -8,9 +8,9 @@
 
 mod cgroups;
 mod containerizer;
+mod destroy_all;
 mod docker;
 mod docker_volume;
-mod end_all;
 mod fetcher;
 mod host;
 mod images;
@@ -31,9 +31,9 @@ use std::process::ExitCode;
 pub use cgroups::devices::AllowedDevice;
 pub use cgroups::machine::{MachineMemory, pressure};
 pub use containerizer::{Containerizer, ContainerizerFault, Counts, Options};
+pub use destroy_all::destroy_all;
 pub use docker::DockerOptions;
 pub use docker_volume::DockerVolumeOptions;
-pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
 pub use host::open_files::raise_open_files;
 #[cfg(feature = "fuzz")]

@@ -67,8 +67,8 @@ pub(crate) fn update_volumes(
 }
 
 /// Changes the owner of volumes to that of a running container's sandbox.
-pub(crate) fn give_volumes(work_dir: &Path, path: &str, volumes: &[Volume]) -> Result<(), SandboxFault> {
-    with_owner(work_dir, path, |sandbox, _| sandbox.give_volumes(volumes))
+pub(crate) fn set_volume_owners(work_dir: &Path, path: &str, volumes: &[Volume]) -> Result<(), SandboxFault> {
+    with_owner(work_dir, path, |sandbox, _| sandbox.set_volume_owners(volumes))
 }
 
 fn with_owner(
@@ -132,7 +132,7 @@ impl<'a> Sandbox<'a> {
         let dir = self.make().map_err(failed("the directory"))?;
         for name in ["stdout", "stderr"] {
             let file = beneath::open_to_append(&dir, name, OUTPUT_MODE).map_err(failed(name))?;
-            self.give(&OwnedFd::from(file)).map_err(failed(name))?;
+            self.set_owner(&OwnedFd::from(file)).map_err(failed(name))?;
         }
         if let Some(link) = &spec.latest_link {
             self.link_latest(Path::new(link)).map_err(failed(link))?;
@@ -142,7 +142,7 @@ impl<'a> Sandbox<'a> {
             self.show(&dir, link)?;
         }
         match mounted {
-            true => self.give_volumes(&spec.volumes),
+            true => self.set_volume_owners(&spec.volumes),
             false => self.show_volumes(&dir, &spec.volumes),
         }
     }
@@ -153,12 +153,12 @@ impl<'a> Sandbox<'a> {
         let parent = beneath::make_dir(self.work_dir, parent, PATH_MODE)?;
         let dir = beneath::make_dir(&beneath::held(&parent, ""), Path::new(name), SANDBOX_MODE)?;
         rustix::fs::fchmod(&dir, rustix::fs::Mode::from_raw_mode(SANDBOX_MODE))?;
-        self.give(&dir)?;
+        self.set_owner(&dir)?;
         Ok(dir)
     }
 
     /// Makes the user the owner, if there is one.
-    fn give(&self, file: &OwnedFd) -> io::Result<()> {
+    fn set_owner(&self, file: &OwnedFd) -> io::Result<()> {
         match self.identity {
             Some(identity) => std::os::unix::fs::fchown(file, Some(identity.uid), Some(identity.gid)),
             None => Ok(()),
@@ -181,17 +181,18 @@ impl<'a> Sandbox<'a> {
     }
 
     fn show_volumes(&self, dir: &OwnedFd, volumes: &[Volume]) -> Result<(), SandboxFault> {
-        self.give_volumes(volumes)?;
+        self.set_volume_owners(volumes)?;
         volumes.iter().try_for_each(|volume| self.show(dir, volume))
     }
 
-    fn give_volumes(&self, volumes: &[Volume]) -> Result<(), SandboxFault> {
-        let give = |volume: &Volume| self.give_volume(volume).map_err(|err| volume_fault(volume, err));
-        volumes.iter().try_for_each(give)
+    fn set_volume_owners(&self, volumes: &[Volume]) -> Result<(), SandboxFault> {
+        let set_owner =
+            |volume: &Volume| self.set_volume_owner(volume).map_err(|err| volume_fault(volume, err));
+        volumes.iter().try_for_each(set_owner)
     }
 
     /// A volume belongs to its user. A shared one keeps its first owner.
-    fn give_volume(&self, volume: &Volume) -> io::Result<()> {
+    fn set_volume_owner(&self, volume: &Volume) -> io::Result<()> {
         let owner = std::fs::metadata(&volume.source)?.uid();
         match self.identity {
             Some(identity) if owner != identity.uid && (!volume.shared || owner == 0) => {
@@ -210,7 +211,7 @@ impl<'a> Sandbox<'a> {
                 let above = beneath::relative(self.work_dir, parent).ok_or_else(outside)?;
                 let rest = beneath::relative(parent, source).ok_or_else(outside)?;
                 let above = beneath::open_dir(self.work_dir, above)?;
-                self.give(&beneath::make_dir(&beneath::held(&above, ""), rest, DIRECTORY_MODE)?)
+                self.set_owner(&beneath::make_dir(&beneath::held(&above, ""), rest, DIRECTORY_MODE)?)
             }
             found => found.map(drop),
         }

@@ -35,7 +35,7 @@ const CONTAINER: Layers = &[
     ("isolators", &["isolators"]),
     ("images", &["fetcher", "images"]),
     ("docker", &["docker"]),
-    ("containerizer", &["containerizer", "end_all"]),
+    ("containerizer", &["containerizer", "destroy_all"]),
 ];
 
 const SERVICE: Layers = &[

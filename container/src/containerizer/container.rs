@@ -30,8 +30,8 @@ use crate::launcher::{InitSpec, supervisor, tree};
 use crate::plan::Plan;
 use crate::runtime_dir::{Claim, ContainerDir, Mounted};
 use crate::sandbox::{self, Sandbox, SandboxFault};
-use crate::stdio::board::FINISH_MAX;
 use crate::stdio::plan;
+use crate::stdio::switchboard::FINISH_MAX;
 
 /// `PATH` of a command whose environment has none.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -178,12 +178,8 @@ impl Container {
         self.runtime().make().map_err(|err| failed(ContainerFault::RuntimeDirectory(err)))?;
         if let Some(docker) = &docker {
             let pulling = async {
-                docker
-                    .docker
-                    .pull(original)
-                    .await
-                    .map_err(DockerFault::Engine)
-                    .map_err(|fault| failed(fault.into()))
+                let pulled = docker.docker.pull(original).await;
+                pulled.map_err(|fault| failed(DockerFault::from(fault).into()))
             };
             self.unless_stopped(LaunchStage::Fetch, waiting, pulling).await?;
             init.identity = None; // The client of the engine needs the agent's rights; the container has users of its own.
@@ -273,7 +269,7 @@ impl Container {
                     Some(Command::Update(update)) => {
                         self.update(&mut volumes, update).await;
                         memory.follow_request(&context, &self.id);
-                        watcher.give(self.runtime().given());
+                        watcher.apply(self.runtime().given());
                     }
                     Some(Command::Examine) => {
                         let limited = memory.judge(&context, &self.id, None);
@@ -437,7 +433,7 @@ impl Container {
             (self.runtime().volumes(), after.iter().map(Mounted::from).collect::<Vec<_>>());
         let Some(init) = self.runtime().init().filter(|_| before != wanted) else { return Ok(()) };
         let (context, sandbox) = (self.context.clone(), self.sandbox.display().to_string());
-        let given = move || sandbox::give_volumes(&context.options.work_dir, &sandbox, &after);
+        let given = move || sandbox::set_volume_owners(&context.options.work_dir, &sandbox, &after);
         blocking(given).await??;
         let missing_in = |others: &[Mounted]| {
             let others = others.to_vec();

@@ -2,6 +2,10 @@
 
 use std::io;
 
+use tepui_docker::EngineFault;
+
+use crate::docker::fault::{DocumentFault, PullFault};
+use crate::docker_volume::VolumesFault;
 use crate::host::background::Interrupted;
 use crate::images::ImageFault;
 use crate::isolators::PlanFault;
@@ -53,8 +57,8 @@ pub(super) enum ContainerFault {
     Rotation(#[from] RotationFault),
     #[error(transparent)]
     Remount(#[from] RemountFault),
-    #[error("{0}")]
-    VolumeDriver(String),
+    #[error(transparent)]
+    Volumes(#[from] VolumesFault),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +83,12 @@ pub(super) enum DockerFault {
     Volumes,
     #[error("no Docker engine is available")]
     NoEngine,
-    #[error("{0}")]
-    Engine(String),
+    #[error(transparent)]
+    Document(#[from] DocumentFault),
+    #[error(transparent)]
+    Pull(#[from] PullFault),
+    #[error(transparent)]
+    Engine(#[from] EngineFault),
 }
 
 impl ContainerFault {

@@ -32,7 +32,7 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
         (true, Some(docker)) => {
             let user = user_inside(context, spec)?;
             let end = context.runtime.container(&spec.id).docker_end_path();
-            let host = docker.on_host(spec, user, end).map_err(DockerFault::Engine)?;
+            let host = docker.on_host(spec, user, end).map_err(DockerFault::from)?;
             Ok(Some(OnDocker { docker: docker.clone(), host, oom_score_adj: docker::followed_score(spec) }))
         }
         (true, None) => Err(DockerFault::NoDocker.into()),

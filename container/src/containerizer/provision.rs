@@ -41,7 +41,7 @@ pub(super) async fn provision(context: &Context, spec: &LaunchSpec) -> Result<Pr
     let mut all = Provisioned::default();
     let wanted = images_of(spec);
     if let (Some(volumes), Some(info)) = (&context.volumes, &spec.container) {
-        all.ready = volumes.mount(&spec.id, &info.volumes).await.map_err(ContainerFault::VolumeDriver)?;
+        all.ready = volumes.mount(&spec.id, &info.volumes).await?;
         all.of_drivers = all.ready.values().cloned().collect();
     }
     if wanted.is_empty() {
@@ -100,7 +100,7 @@ impl Provisioned {
         init: &mut InitSpec,
     ) -> Result<(), ContainerFault> {
         if let (Some(volumes), Some(user)) = (&context.volumes, &init.identity) {
-            volumes.give(&self.of_drivers, (user.uid, user.gid)).map_err(ContainerFault::VolumeDriver)?;
+            volumes.set_owner(&self.of_drivers, (user.uid, user.gid))?;
         }
         init.plan.overlays = self.overlays;
         if self.rootfs.is_none() {

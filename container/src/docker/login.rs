@@ -9,8 +9,9 @@ use base64::engine::general_purpose::URL_SAFE;
 use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 
+use super::fault::PullFault;
 use crate::host::beneath;
-use crate::images::{Login, Logins, Reference};
+use crate::images::{Login, LoginFault, Logins, Reference};
 
 /// Where Docker looks for logins in a home directory, the newer first.
 const FILES: [(&str, &str); 2] = [(".docker", "config.json"), ("", ".dockercfg")];
@@ -20,14 +21,14 @@ const BYTES_MAX: u64 = 1 << 20;
 const HUB: [&str; 2] = ["index.docker.io", "docker.io"];
 
 /// The header `X-Registry-Auth` for an image; none if there is no login for its registry.
-pub(super) async fn header(image: &str, logins: &Logins) -> Result<Option<String>, String> {
+pub(super) async fn header(image: &str, logins: &Logins) -> Result<Option<String>, LoginFault> {
     let Ok(reference) = Reference::parse(image) else { return Ok(None) };
     let hosts: Vec<&str> = match reference.host.as_deref() {
         Some(host) if !HUB.contains(&host) => vec![host],
         Some(_) | None => HUB.to_vec(),
     };
     for host in hosts {
-        let login = match logins.find(host).await.map_err(|fault| fault.to_string())? {
+        let login = match logins.find(host).await? {
             Some(Login::Token(token)) => json!({"identitytoken": token, "serveraddress": host}),
             Some(login) => match login.pair() {
                 Some((name, secret)) => {
@@ -43,12 +44,12 @@ pub(super) async fn header(image: &str, logins: &Logins) -> Result<Option<String
 }
 
 /// Logins that were fetched into a sandbox; none if there are no such files. Blocking.
-pub(super) fn fetched(sandbox: &Path) -> Result<Option<Logins>, String> {
+pub(super) fn fetched(sandbox: &Path) -> Result<Option<Logins>, PullFault> {
     for (directory, file) in FILES {
         match read(sandbox, directory, file) {
-            Ok(text) => return Logins::parse(&text).map(Some).map_err(|fault| fault.to_string()),
+            Ok(text) => return Ok(Some(Logins::parse(&text)?)),
             Err(err) if err.kind() == io::ErrorKind::NotFound => (),
-            Err(err) => return Err(format!("cannot read '{file}' of the sandbox: {err}")),
+            Err(err) => return Err(PullFault::SandboxFile { file, err }),
         }
     }
     Ok(None)
@@ -101,7 +102,10 @@ mod tests {
     fn fetched_docker_config_is_read() {
         let sandbox = tempfile::tempdir().expect("a directory");
         let dir = sandbox.path();
-        let count = || fetched(dir).map(|found| found.map(|logins| format!("{logins:?}")));
+        let count = || {
+            let found = fetched(dir).map_err(|fault| fault.to_string());
+            found.map(|found| found.map(|logins| format!("{logins:?}")))
+        };
         assert_eq!(count(), Ok(None));
         std::fs::write(dir.join(".dockercfg"), r#"{"a":{"auth":"YTpi"},"b":{"auth":"YTpi"}}"#)
             .expect("written");

@@ -6,6 +6,7 @@
 //! everywhere; added are the document for the engine (`plan`), the pull of the image, and the removal of leftovers.
 //! Absent: tasks, and other containers of the engine.
 
+pub(crate) mod fault;
 mod limits;
 mod login;
 mod parameters;
@@ -17,12 +18,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tepui_docker::{Engine, Listed, OomCause, OutOfMemory, Setup};
+use tepui_docker::{Engine, EngineFault, Listed, OomCause, OutOfMemory, Setup};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{ContainerId, LaunchSpec, Termination};
 
+use self::fault::{DocumentFault, NoEngine, PullFault};
 pub(crate) use self::limits::followed_score;
 use crate::cgroups::{Cgroups, Controller, Demand, Limit, Place, Policy, Version, oom};
 use crate::host::background::blocking;
@@ -102,10 +104,9 @@ pub(crate) fn is_docker(spec: &LaunchSpec) -> bool {
 
 impl Docker {
     /// The socket must accept connections.
-    pub fn open(options: DockerOptions, site: DockerSite) -> Result<Docker, String> {
-        std::os::unix::net::UnixStream::connect(&options.socket).map_err(|err| {
-            format!("the Docker engine does not answer at {}: {err}", options.socket.display())
-        })?;
+    pub fn open(options: DockerOptions, site: DockerSite) -> Result<Docker, NoEngine> {
+        std::os::unix::net::UnixStream::connect(&options.socket)
+            .map_err(|err| NoEngine { socket: options.socket.clone(), err })?;
         Ok(Docker { engine: Engine::at(&options.socket), options, site, pulls: Pulls::default() })
     }
 
@@ -117,9 +118,9 @@ impl Docker {
         spec: &LaunchSpec,
         user: Option<(u32, u32)>,
         end: PathBuf,
-    ) -> Result<LaunchSpec, String> {
+    ) -> Result<LaunchSpec, DocumentFault> {
         if spec.id.parent().is_some() {
-            return Err(String::from("a DOCKER container cannot be nested"));
+            return Err(DocumentFault::Nested);
         }
         let name = name(&spec.id);
         let document = plan::document(spec, user, (&name, &self.site.sandbox_directory), &self.site.policy)?;
@@ -149,20 +150,16 @@ impl Docker {
     }
 
     /// Brings the image, if it is not there or must be the newest.
-    pub async fn pull(&self, spec: &LaunchSpec) -> Result<(), String> {
+    pub async fn pull(&self, spec: &LaunchSpec) -> Result<(), PullFault> {
         let Some(info) = spec.container.as_ref().map(|info| &info.docker) else { return Ok(()) };
-        let told = |fault: tepui_docker::EngineFault| fault.to_string();
-        if info.force_pull_image != Some(true)
-            && self.engine.image(&info.image).await.map_err(told)?.is_some()
-        {
+        if info.force_pull_image != Some(true) && self.engine.image(&info.image).await?.is_some() {
             return Ok(());
         }
         let sandbox = PathBuf::from(&spec.sandbox);
-        let logins =
-            blocking(move || login::fetched(&sandbox)).await.map_err(|fault| fault.to_string())??;
+        let logins = blocking(move || login::fetched(&sandbox)).await??;
         let logins = logins.as_ref().unwrap_or(&self.options.logins);
         let header = login::header(&info.image, logins).await?;
-        self.pulls.time(self.engine.pull(&info.image, header.as_deref())).await.map_err(told)
+        Ok(self.pulls.time(self.engine.pull(&info.image, header.as_deref())).await?)
     }
 
     /// How long images took to come.
@@ -177,17 +174,16 @@ impl Docker {
         id: &ContainerId,
         resources: &[pb::Resource],
         limits: &BTreeMap<String, f64>,
-    ) -> Result<Option<i32>, String> {
+    ) -> Result<Option<i32>, EngineFault> {
         let name = name(id);
-        let said = |fault: tepui_docker::EngineFault| fault.to_string();
-        let Some(now) = self.engine.inspect(&name).await.map_err(said)? else { return Ok(None) };
+        let Some(now) = self.engine.inspect(&name).await? else { return Ok(None) };
         if !now.state.running {
             return Ok(None);
         }
         let demand = limits::demand(resources, limits, false);
         let host_config = &now.raw["HostConfig"];
         let change = limits::change(&demand, &self.site.policy, host_config);
-        self.engine.update(&name, &change).await.map_err(said)?;
+        self.engine.update(&name, &change).await?;
         let cgroups = Cgroups::of_live(now.state.pid);
         let memory = cgroups.own(Controller::Memory);
         let lowered = limits::lower(&demand, &self.site.policy, host_config);

@@ -6,6 +6,8 @@
 use serde_json::{Map, Value, json};
 use tepui_proto::mesos::v1 as pb;
 
+use super::fault::{DocumentFault, ParameterFault};
+
 /// How the text of an option becomes a value.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -114,14 +116,13 @@ const TABLE: &[(&str, Kind, &str)] = &[
 const ENDPOINT: [&str; 3] = ["IPv4Address", "IPv6Address", "Aliases"];
 
 /// Merges the options into a document.
-pub(super) fn add(parameters: &[pb::Parameter], document: &mut Value) -> Result<(), String> {
+pub(super) fn add(parameters: &[pb::Parameter], document: &mut Value) -> Result<(), DocumentFault> {
     for (index, parameter) in parameters.iter().enumerate() {
         let (key, value) = (parameter.key.as_str(), parameter.value.as_str());
-        let place = format!("docker.parameters[{index}] '{key}'");
-        let Some((_, kind, path)) = TABLE.iter().find(|(name, _, _)| *name == key) else {
-            return Err(format!("{place}: this option of 'docker run' is not supported"));
-        };
-        put(*kind, value, at(document, path)).map_err(|why| format!("{place}: {why}"))?;
+        let found = TABLE.iter().find(|(name, _, _)| *name == key).ok_or(ParameterFault::Unsupported);
+        found
+            .and_then(|(_, kind, path)| put(*kind, value, at(document, path)))
+            .map_err(|fault| DocumentFault::Parameter { index, key: key.to_owned(), fault })?;
     }
     join_network(document);
     Ok(())
@@ -132,13 +133,14 @@ fn at<'a>(document: &'a mut Value, path: &str) -> &'a mut Value {
     path.split('.').fold(document, |value, step| &mut value[step])
 }
 
-fn put(kind: Kind, text: &str, to: &mut Value) -> Result<(), String> {
+fn put(kind: Kind, text: &str, to: &mut Value) -> Result<(), ParameterFault> {
+    let not = |expected| move || ParameterFault::Value { text: text.to_owned(), expected };
     match kind {
         Text => *to = text.into(),
-        Number => *to = text.parse::<i64>().map_err(|_| format!("'{text}' is not a number"))?.into(),
-        Boolean => *to = boolean(text)?.into(),
-        Bytes => *to = bytes(text).ok_or_else(|| format!("'{text}' is not a size such as 64m"))?.into(),
-        Processors => *to = billionths(text).ok_or_else(|| format!("'{text}' is not a number"))?.into(),
+        Number => *to = text.parse::<i64>().ok().ok_or_else(not("not a number"))?.into(),
+        Boolean => *to = boolean(text).ok_or_else(not("neither true nor false"))?.into(),
+        Bytes => *to = bytes(text).ok_or_else(not("not a size such as 64m"))?.into(),
+        Processors => *to = billionths(text).ok_or_else(not("not a number"))?.into(),
         List => push(to, text.into()),
         Entrypoint => *to = json!([text]),
         Pairs => {
@@ -149,12 +151,11 @@ fn put(kind: Kind, text: &str, to: &mut Value) -> Result<(), String> {
             let (path, options) = text.split_once(':').unwrap_or((text, ""));
             to[path] = options.into();
         }
-        Ulimit => push(to, ulimit(text).ok_or_else(|| format!("'{text}' is not name=soft[:hard]"))?),
+        Ulimit => push(to, ulimit(text).ok_or_else(not("not name=soft[:hard]"))?),
         Device => push(to, device(text)),
         Expose => to[with_protocol(text)] = json!({}),
         Publish => {
-            let (host, container) =
-                text.rsplit_once(':').ok_or_else(|| format!("'{text}' is not host:container"))?;
+            let (host, container) = text.rsplit_once(':').ok_or_else(not("not host:container"))?;
             let (ip, port) = host.rsplit_once(':').unwrap_or(("", host));
             push(&mut to[with_protocol(container)], json!({"HostIp": ip, "HostPort": port}));
         }
@@ -173,11 +174,11 @@ pub(super) fn with_protocol(port: &str) -> String {
     if port.contains('/') { port.to_owned() } else { format!("{port}/tcp") }
 }
 
-fn boolean(text: &str) -> Result<bool, String> {
+fn boolean(text: &str) -> Option<bool> {
     match text {
-        "true" | "1" | "" => Ok(true),
-        "false" | "0" => Ok(false),
-        _ => Err(format!("'{text}' is neither true nor false")),
+        "true" | "1" | "" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
     }
 }
 

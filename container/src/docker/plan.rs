@@ -10,6 +10,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::container_info::docker_info::Network;
 use tepui_types::{LaunchSpec, docker_privilege};
 
+use super::fault::DocumentFault;
 use super::{limits, parameters, volumes};
 use crate::cgroups::Policy;
 
@@ -20,9 +21,9 @@ pub(super) fn document(
     user: Option<(u32, u32)>,
     (name, sandbox): (&str, &Path),
     policy: &Policy,
-) -> Result<Value, String> {
-    let info = spec.container.as_ref().ok_or("'container' is missing")?;
-    let docker = info.docker.as_option().ok_or("'container.docker' is missing")?;
+) -> Result<Value, DocumentFault> {
+    let info = spec.container.as_ref().ok_or(DocumentFault::Missing("container"))?;
+    let docker = info.docker.as_option().ok_or(DocumentFault::Missing("container.docker"))?;
     let mut document = match spec.of_task {
         true => json!({}),
         false => {
@@ -41,14 +42,14 @@ pub(super) fn document(
     volumes::add(spec, sandbox, config)?;
     if let Some(hostname) = &info.hostname {
         if network == "host" {
-            return Err(String::from("'container.hostname' cannot be set on the host's network"));
+            return Err(DocumentFault::HostnameOnHostNetwork);
         }
         document["Hostname"] = hostname.clone().into();
     }
     parameters::add(&docker.parameters, &mut document)?;
     if let Some((uid, gid)) = user {
         if let Some(field) = docker_privilege(info) {
-            return Err(format!("'{field}' cannot be used by a framework that may not use root"));
+            return Err(DocumentFault::Privilege(field));
         }
         document["User"] = format!("{uid}:{gid}").into();
         document["HostConfig"]["SecurityOpt"] = json!(["no-new-privileges"]);
@@ -66,12 +67,13 @@ fn environment(spec: &LaunchSpec, name: &str, sandbox: &Path) -> Vec<String> {
     all.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-fn network(info: &pb::ContainerInfo, docker: &pb::container_info::DockerInfo) -> Result<String, String> {
+fn network(
+    info: &pb::ContainerInfo,
+    docker: &pb::container_info::DockerInfo,
+) -> Result<String, DocumentFault> {
     let named = || match info.network_infos.as_slice() {
         [pb::NetworkInfo { name: Some(name), .. }] => Ok(name.clone()),
-        _ => Err(String::from(
-            "'container.network_infos' must have one entry with a 'name' if 'container.docker.network' is USER",
-        )),
+        _ => Err(DocumentFault::UserNetwork),
     };
     match docker.network.unwrap_or(Network::HOST) {
         Network::HOST => Ok(String::from("host")),
@@ -87,17 +89,16 @@ fn publish(
     network: &str,
     resources: &[pb::Resource],
     document: &mut Value,
-) -> Result<(), String> {
+) -> Result<(), DocumentFault> {
     for (index, mapping) in docker.port_mappings.iter().enumerate() {
-        let place = format!("docker.port_mappings[{index}]");
         if matches!(network, "host" | "none") {
-            return Err(format!("{place}: the network '{network}' has no ports of its own"));
+            return Err(DocumentFault::NetworkWithoutPorts { index, network: network.to_owned() });
         }
         let host = u64::from(mapping.host_port);
         let mut ranges =
             resources.iter().filter(|one| one.name == "ports").flat_map(|ports| &ports.ranges.range);
         if !ranges.any(|range| (range.begin..=range.end).contains(&host)) {
-            return Err(format!("{place}: the host's port {host} is not among the task's 'ports'"));
+            return Err(DocumentFault::PortOfAnother { index, host });
         }
         let protocol = mapping.protocol.as_deref().unwrap_or("tcp").to_lowercase();
         let port = format!("{}/{protocol}", mapping.container_port);

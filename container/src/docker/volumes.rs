@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::LaunchSpec;
 
+use super::fault::{DocumentFault, VolumeFault};
 use crate::host::beneath;
 
 /// Adds `Binds` and `Mounts` to a `HostConfig`. Paths relative to the sandbox are seen below `sandbox`.
-pub(super) fn add(spec: &LaunchSpec, sandbox: &Path, config: &mut Value) -> Result<(), String> {
+pub(super) fn add(spec: &LaunchSpec, sandbox: &Path, config: &mut Value) -> Result<(), DocumentFault> {
     let Some(info) = &spec.container else { return Ok(()) };
     let driver = info.docker.volume_driver.as_deref();
     let (mut binds, mut mounts) = (Vec::new(), Vec::new());
     for (index, volume) in info.volumes.iter().enumerate() {
-        let place = format!("volumes[{index}] '{}'", volume.container_path);
         let added = match volume.source.r#type {
             None => bind(volume, driver, spec, sandbox).map(|bind| binds.push(bind)),
             Some(pb::volume::source::Type::HOST_PATH) => {
@@ -27,19 +27,17 @@ pub(super) fn add(spec: &LaunchSpec, sandbox: &Path, config: &mut Value) -> Resu
                 mounts.push(driven(volume, sandbox));
                 Ok(())
             }
-            Some(kind) => Err(format!("a volume of type {kind:?} is not for DOCKER containers")),
+            Some(kind) => Err(VolumeFault::Type(kind)),
         };
-        added.map_err(|why| format!("{place}: {why}"))?;
+        let path = &volume.container_path;
+        added.map_err(|fault| DocumentFault::Volume { index, path: path.clone(), fault })?;
     }
     // Mounts have no colons to trip over, as paths of sandboxes may.
     let mount = |source: &str, target: PathBuf, read_only: bool| json!({"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only});
     mounts.push(mount(&spec.sandbox, sandbox.to_owned(), false));
     for volume in &spec.volumes {
         if !beneath::is_inner(Path::new(&volume.target)) {
-            return Err(format!(
-                "the persistent volume '{}' does not stay inside the sandbox",
-                volume.target
-            ));
+            return Err(DocumentFault::PersistentVolume(volume.target.clone()));
         }
         mounts.push(mount(&volume.source, sandbox.join(&volume.target), volume.read_only));
     }
@@ -57,28 +55,26 @@ fn bind(
     driver: Option<&str>,
     spec: &LaunchSpec,
     sandbox: &Path,
-) -> Result<Value, String> {
+) -> Result<Value, VolumeFault> {
     let Some(host) = volume.host_path.as_deref() else {
-        return Err(String::from("'host_path' or 'source' is missing"));
+        return Err(VolumeFault::NoSource);
     };
     let (from, to) = (Path::new(host), Path::new(&volume.container_path));
     let inner = |path: &Path| match beneath::is_inner(path) {
         true => Ok(()),
-        false => Err(format!("'{}' does not stay inside the sandbox", path.display())),
+        false => Err(VolumeFault::Outside(path.to_owned())),
     };
     let from = match (from.is_absolute(), to.is_absolute(), driver) {
         (_, _, Some(_)) | (true, _, None) => from.to_owned(),
         (false, true, None) => inner(from).map(|()| Path::new(&spec.sandbox).join(from))?,
-        (false, false, None) => {
-            return Err(String::from("'host_path' and 'container_path' are both relative"));
-        }
+        (false, false, None) => return Err(VolumeFault::BothRelative),
     };
     if !to.is_absolute() {
         inner(to)?;
     }
     let (from, to) = (from.display().to_string(), sandbox.join(to).display().to_string());
     if from.contains(':') || to.contains(':') {
-        return Err(String::from("a path with a colon cannot be a volume"));
+        return Err(VolumeFault::Colon);
     }
     Ok(format!("{from}:{to}:{}", if is_read_only(volume) { "ro" } else { "rw" }).into())
 }

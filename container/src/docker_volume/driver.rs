@@ -4,6 +4,7 @@
 //! call is one request with a time limit; the driver's error message is passed on unchanged.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,14 +24,55 @@ const KIND: &str = "VolumeDriver";
 
 /// Failures of calls to a driver.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DriverFault {
-    #[error("{0}")]
-    Unusable(String),
+pub(crate) enum DriverFault {
+    #[error("'{0}' cannot be the name of a driver")]
+    Name(String),
+    #[error("no such driver in {}", .0.join(", "))]
+    NotFound(Vec<String>),
+    #[error(transparent)]
+    Address(#[from] AddressFault),
+    #[error("it is a plugin, but no {KIND}")]
+    OtherKind,
+    #[error("it reports the mount point '{0}'")]
+    MountPoint(String),
+    #[error("{call}: {fault}")]
+    Request { call: &'static str, fault: RequestFault },
     /// In its own words.
     #[error("{0}")]
     Refused(String),
     #[error("it did not answer {call} within {} seconds", timeout.as_secs_f64())]
     Late { call: &'static str, timeout: Duration },
+}
+
+/// The file of a driver does not have its address.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AddressFault {
+    #[error("cannot read '{}': it is too large", .0.display())]
+    TooLarge(PathBuf),
+    #[error("cannot read '{}': {err}", path.display())]
+    Unreadable { path: PathBuf, err: io::Error },
+    #[error("'{}': {err}", path.display())]
+    Document { path: PathBuf, err: serde_json::Error },
+    #[error("'{0}' is not an address of a driver: unix:///path or tcp://host:port")]
+    Form(String),
+    #[error("drivers by TLS are not supported")]
+    Tls,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestFault {
+    #[error("cannot connect to '{address}': {err}")]
+    Connect { address: String, err: io::Error },
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    #[error(transparent)]
+    Message(#[from] http::Error),
+    #[error(transparent)]
+    Encode(#[from] serde_json::Error),
+    #[error("its answer broke off: {0}")]
+    Incomplete(Box<dyn std::error::Error + Send + Sync>),
+    #[error("invalid answer: {0}")]
+    Answer(serde_json::Error),
 }
 
 /// Where a driver listens.
@@ -104,18 +146,15 @@ impl Driver {
     pub async fn find(name: &str, dirs: &[PathBuf], timeout: Duration) -> Result<Driver, DriverFault> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if !name.chars().all(is_word) || name.starts_with('.') || name.is_empty() {
-            return Err(DriverFault::Unusable(format!("'{name}' cannot be the name of a driver")));
+            return Err(DriverFault::Name(name.to_owned()));
         }
         let address = dirs.iter().find_map(|dir| in_dir(dir, name));
-        let nowhere = || {
-            let dirs: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-            DriverFault::Unusable(format!("no such driver in {}", dirs.join(", ")))
-        };
-        let address = address.ok_or_else(nowhere)?.map_err(DriverFault::Unusable)?;
+        let nowhere = || DriverFault::NotFound(dirs.iter().map(|dir| dir.display().to_string()).collect());
+        let address = address.ok_or_else(nowhere)??;
         let driver = Driver { address };
         let answer = driver.call_driver("Plugin.Activate", &Call::default(), timeout).await?;
         if !answer.implements.iter().any(|kind| kind == KIND) {
-            return Err(DriverFault::Unusable(format!("it is a plugin, but no {KIND}")));
+            return Err(DriverFault::OtherKind);
         }
         let scope = driver.scope(timeout).await?;
         tracing::debug!(driver = name, ?scope, "volume driver found");
@@ -160,7 +199,7 @@ impl Driver {
         };
         match Path::new(&path).is_absolute() {
             true => Ok(PathBuf::from(path)),
-            false => Err(DriverFault::Unusable(format!("it reports the mount point '{path}'"))),
+            false => Err(DriverFault::MountPoint(path)),
         }
     }
 
@@ -180,9 +219,10 @@ impl Driver {
         with: &Call<'_>,
         timeout: Duration,
     ) -> Result<Answer, DriverFault> {
+        let failed = |fault| DriverFault::Request { call, fault };
         let asked = tokio::time::timeout(timeout, self.request(call, with)).await;
         let (is_done, body) = match asked {
-            Ok(answered) => answered.map_err(|why| DriverFault::Unusable(format!("{call}: {why}")))?,
+            Ok(answered) => answered.map_err(failed)?,
             Err(_) => return Err(DriverFault::Late { call, timeout }),
         };
         let answer: Result<Answer, _> = serde_json::from_slice(&body);
@@ -190,22 +230,21 @@ impl Driver {
             (_, Ok(Answer { err: Some(why), .. })) if !why.is_empty() => Err(DriverFault::Refused(why)),
             (true, Ok(answer)) => Ok(answer),
             (true, Err(_)) if body.is_empty() => Ok(Answer::default()),
-            (true, Err(err)) => Err(DriverFault::Unusable(format!("{call}: invalid answer: {err}"))),
+            (true, Err(err)) => Err(failed(RequestFault::Answer(err))),
             (false, _) => Err(DriverFault::Refused(String::from_utf8_lossy(&body).trim().to_owned())),
         }
     }
 
-    async fn request(&self, call: &str, with: &Call<'_>) -> Result<(bool, Bytes), String> {
+    async fn request(&self, call: &str, with: &Call<'_>) -> Result<(bool, Bytes), RequestFault> {
+        let failed = |address: String| move |err| RequestFault::Connect { address, err };
         match &self.address {
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path).await;
-                let stream =
-                    stream.map_err(|err| format!("cannot connect to '{}': {err}", path.display()))?;
-                post(stream, call, with).await
+                post(stream.map_err(failed(path.display().to_string()))?, call, with).await
             }
             Address::Tcp(host) => {
                 let stream = TcpStream::connect(host).await;
-                post(stream.map_err(|err| format!("cannot connect to '{host}': {err}"))?, call, with).await
+                post(stream.map_err(failed(host.clone()))?, call, with).await
             }
         }
     }
@@ -215,27 +254,24 @@ async fn post(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     call: &str,
     with: &Call<'_>,
-) -> Result<(bool, Bytes), String> {
-    let told = |err: hyper::Error| err.to_string();
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(told)?;
+) -> Result<(bool, Bytes), RequestFault> {
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     // Ends with the request, which reports any error.
     tokio::spawn(connection);
-    let body = serde_json::to_vec(with).map_err(|err| err.to_string())?;
+    let body = serde_json::to_vec(with)?;
     let request = Request::post(format!("/{call}"))
         .header(HOST, "plugin")
         .header(ACCEPT, MEDIA_TYPE)
         .header(CONTENT_TYPE, MEDIA_TYPE)
-        .body(Full::new(Bytes::from(body)))
-        .map_err(|err| err.to_string())?;
-    let response = sender.send_request(request).await.map_err(told)?;
+        .body(Full::new(Bytes::from(body)))?;
+    let response = sender.send_request(request).await?;
     let is_done = response.status().is_success();
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    Ok((is_done, body.map_err(|err| format!("its answer broke off: {err}"))?.to_bytes()))
+    Ok((is_done, body.map_err(RequestFault::Incomplete)?.to_bytes()))
 }
 
 /// The address of a driver by its file in a directory.
-fn in_dir(dir: &Path, name: &str) -> Option<Result<Address, String>> {
+fn in_dir(dir: &Path, name: &str) -> Option<Result<Address, AddressFault>> {
     for socket in [dir.join(format!("{name}.sock")), dir.join(name).join(format!("{name}.sock"))] {
         if socket.exists() {
             return Some(Ok(Address::Unix(socket)));
@@ -247,29 +283,28 @@ fn in_dir(dir: &Path, name: &str) -> Option<Result<Address, String>> {
     }
     let json = dir.join(format!("{name}.json"));
     let parse = |text: String| {
-        let spec: Spec = serde_json::from_str(&text).map_err(|err| format!("'{}': {err}", json.display()))?;
-        parse_address(&spec.addr)
+        let spec: Result<Spec, _> = serde_json::from_str(&text);
+        parse_address(&spec.map_err(|err| AddressFault::Document { path: json.clone(), err })?.addr)
     };
     json.exists().then(|| small(&json).and_then(parse))
 }
 
-fn small(path: &Path) -> Result<String, String> {
-    let told = |why: String| format!("cannot read '{}': {why}", path.display());
-    match std::fs::metadata(path) {
-        Ok(meta) if meta.len() > SPEC_BYTES_MAX => Err(told(String::from("it is too large"))),
-        Ok(_) => std::fs::read_to_string(path).map_err(|err| told(err.to_string())),
-        Err(err) => Err(told(err.to_string())),
+fn small(path: &Path) -> Result<String, AddressFault> {
+    let unreadable = |err| AddressFault::Unreadable { path: path.to_owned(), err };
+    match std::fs::metadata(path).map_err(unreadable)?.len() > SPEC_BYTES_MAX {
+        true => Err(AddressFault::TooLarge(path.to_owned())),
+        false => std::fs::read_to_string(path).map_err(unreadable),
     }
 }
 
-fn parse_address(text: &str) -> Result<Address, String> {
-    let bad = || format!("'{text}' is not an address of a driver: unix:///path or tcp://host:port");
+fn parse_address(text: &str) -> Result<Address, AddressFault> {
+    let bad = || AddressFault::Form(text.to_owned());
     match text.split_once("://").ok_or_else(bad)? {
         ("unix", path) if path.starts_with('/') => Ok(Address::Unix(PathBuf::from(path))),
         ("tcp" | "http", host) if host.contains(':') => {
             Ok(Address::Tcp(host.trim_end_matches('/').to_owned()))
         }
-        ("https", _) => Err(String::from("drivers by TLS are not supported")),
+        ("https", _) => Err(AddressFault::Tls),
         _ => Err(bad()),
     }
 }
@@ -300,7 +335,8 @@ mod tests {
         write("d.json", "{}");
         write("e.sock", "");
         write("e.spec", "tcp://other:1");
-        let found = |name: &str| in_dir(dir.path(), name);
+        let found =
+            |name: &str| in_dir(dir.path(), name).map(|found| found.map_err(|fault| fault.to_string()));
         assert_eq!(found("a"), Some(Ok(Address::Unix("/run/a".into()))));
         assert_eq!(found("b"), Some(Ok(Address::Tcp("127.0.0.1:80".into()))));
         assert!(found("c").expect("a file").expect_err("no address").contains("unix:///path"));

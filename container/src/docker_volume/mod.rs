@@ -67,9 +67,22 @@ impl DockerVolumeOptions {
     }
 }
 
+/// Failures of a container's volumes. The text goes to the framework.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum VolumesFault {
+    #[error("volumes[{index}] '{path}': {why}")]
+    Field { index: usize, path: String, why: &'static str },
+    #[error("the volume '{}' of the driver '{}': {fault}", volume.name, volume.driver)]
+    Driver { volume: Volume, fault: DriverFault },
+    #[error("cannot persist its volumes: {0}")]
+    Persist(io::Error),
+    #[error("cannot change the owner of the volume '{}': {err}", path.display())]
+    Owner { path: PathBuf, err: io::Error },
+}
+
 /// A volume, wherever it is used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Volume {
+pub(crate) struct Volume {
     driver: String,
     name: String,
 }
@@ -127,28 +140,18 @@ impl DockerVolumes {
         &self,
         id: &ContainerId,
         volumes: &[pb::Volume],
-    ) -> Result<BTreeMap<usize, PathBuf>, String> {
+    ) -> Result<BTreeMap<usize, PathBuf>, VolumesFault> {
         let wanted = wanted(volumes)?;
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let write = |volumes: Vec<MountedVolume>| {
-            let written = self.write(id, &Checkpoint { volumes });
-            written.map_err(|err| format!("cannot persist its volumes: {err}"))
-        };
-        write(
-            wanted
-                .iter()
-                .map(|(_, volume, _)| MountedVolume { volume: volume.clone(), mountpoint: None })
-                .collect(),
-        )?;
+        let write = |volumes| self.write(id, &Checkpoint { volumes }).map_err(VolumesFault::Persist);
+        let unmounted = |(_, volume, _): &Wanted| MountedVolume { volume: volume.clone(), mountpoint: None };
+        write(wanted.iter().map(unmounted).collect())?;
         let (mut ready, mut kept) = (BTreeMap::new(), Vec::new());
         for (index, volume, options) in wanted {
             let mounted = self.mount_one(id, &volume, &options).await;
-            let named = |fault: DriverFault| {
-                format!("the volume '{}' of the driver '{}': {fault}", volume.name, volume.driver)
-            };
-            let path = mounted.map_err(named)?;
+            let path = mounted.map_err(|fault| VolumesFault::Driver { volume: volume.clone(), fault })?;
             ready.insert(index, path.clone());
             kept.push(MountedVolume { volume, mountpoint: Some(path) });
         }
@@ -194,10 +197,10 @@ impl DockerVolumes {
     }
 
     /// Changes the owner of volumes to the container's user, if configured.
-    pub fn give(&self, paths: &[PathBuf], (uid, gid): (u32, u32)) -> Result<(), String> {
+    pub fn set_owner(&self, paths: &[PathBuf], (uid, gid): (u32, u32)) -> Result<(), VolumesFault> {
         for path in paths.iter().filter(|_| self.options.chown) {
             std::os::unix::fs::chown(path, Some(uid), Some(gid))
-                .map_err(|err| format!("cannot give the volume '{}' to its user: {err}", path.display()))?;
+                .map_err(|err| VolumesFault::Owner { path: path.clone(), err })?;
         }
         Ok(())
     }
@@ -278,13 +281,13 @@ impl DockerVolumes {
 type Wanted = (usize, Volume, BTreeMap<String, String>);
 
 /// The volumes of drivers among those of a container.
-fn wanted(volumes: &[pb::Volume]) -> Result<Vec<Wanted>, String> {
+fn wanted(volumes: &[pb::Volume]) -> Result<Vec<Wanted>, VolumesFault> {
     let mut wanted: Vec<Wanted> = Vec::new();
     for (index, volume) in volumes.iter().enumerate() {
         if volume.source.r#type != Some(source::Type::DOCKER_VOLUME) {
             continue;
         }
-        let named = |why: &str| format!("volumes[{index}] '{}': {why}", volume.container_path);
+        let named = |why| VolumesFault::Field { index, path: volume.container_path.clone(), why };
         let asked = &volume.source.docker_volume;
         let driver = asked.driver.clone().filter(|driver| !driver.is_empty());
         let driver = driver.ok_or_else(|| named("docker_volume.driver must be set"))?;

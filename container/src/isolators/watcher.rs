@@ -79,7 +79,7 @@ impl Watching {
 }
 
 impl Watcher {
-    pub fn give(&mut self, given: WatchedResources) {
+    pub fn apply(&mut self, given: WatchedResources) {
         self.given = given;
     }
 

@@ -17,7 +17,7 @@ use super::failure::{Failure, Pipe};
 use super::mounts::Mounts;
 use super::rights::Rights;
 use super::system_calls::text;
-use super::{InitSpec, shepherd};
+use super::{InitSpec, reaper};
 use crate::host::process::Process;
 use crate::plan::{Join, Namespace, Plan};
 
@@ -140,15 +140,15 @@ impl Entry {
 
     /// Leaves a process of ours in the namespaces and continues as its child.
     fn enter_behind_init(&self, score: Option<RawFd>) -> Result<(), Failure> {
-        shepherd::end_with_parent();
+        reaper::terminate_with_parent();
         if let Pids::OwnBelow(_) = self.pids {
             let split = nix::sched::unshare(CloneFlags::CLONE_NEWPID).map_err(io::Error::from);
-            split.and_then(|()| shepherd::divide(None)).map_err(Failure::at("the pid namespace"))?;
+            split.and_then(|()| reaper::fork(None)).map_err(Failure::at("the pid namespace"))?;
         }
         self.enter_namespaces()?;
         // The child inherits the score; the file is this process's.
         self.set_score(score)?;
-        shepherd::divide_with(Some(self.status.writer()), || {
+        reaper::fork_with(Some(self.status.writer()), || {
             if let Some(score) = score {
                 write(score, b"0").ok();
             }

@@ -22,8 +22,8 @@ use crate::cgroups::shortage;
 use crate::host::process::{self, Process};
 use crate::host::{beneath, open_files};
 use crate::runtime_dir::{ContainerDir, Init};
-use crate::stdio::board::{Board, Ends};
 use crate::stdio::log::Log;
+use crate::stdio::switchboard::{Ends, Switchboard};
 
 /// Exit codes of a command that could not be run, as shells give them.
 pub(super) const EXIT_NOT_RUNNABLE: i32 = 126;
@@ -34,7 +34,7 @@ struct Prepared {
     this: Process,
     runtime: ContainerDir,
     /// Only if the command does not write to its files by itself.
-    board: Option<Board>,
+    switchboard: Option<Switchboard>,
     /// Until the command has them.
     ends: Option<Ends>,
 }
@@ -63,14 +63,14 @@ pub(crate) fn supervise() -> io::Result<()> {
     nix::unistd::dup2_stdout(null.as_fd())?;
     nix::unistd::dup2_stderr(null.as_fd())?;
     let status = match started {
-        Started::Runs(running) => running.wait(prepared.board.as_mut()),
+        Started::Runs(running) => running.wait(prepared.switchboard.as_mut()),
         Started::Ended(status) => status,
     };
     // If it cannot be written the container counts as killed; its processes must end all the same.
     let written = prepared.runtime.write_status(status.into_raw());
     let ended = end_the_rest(prepared.this);
-    if let Some(board) = &mut prepared.board {
-        board.finish();
+    if let Some(switchboard) = &mut prepared.switchboard {
+        switchboard.finish();
     }
     ended.and(written)
 }
@@ -109,7 +109,7 @@ fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
         Some(other) => nix::unistd::fchdir(&beneath::open_dir(&spec.work_dir, other)?)?,
         None => nix::unistd::fchdir(&sandbox)?,
     }
-    let (board, ends) = open_stdio(spec, sandbox)?;
+    let (switchboard, ends) = open_stdio(spec, sandbox)?;
     let entry = Entry::new(spec, ends.is_terminal)?;
     if let Some(cgroup) = &spec.shortages_of {
         shortage::count(cgroup).ok(); // A kernel without such events: its use is not less limited.
@@ -119,7 +119,7 @@ fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
         Ok(true) => {
             // Without room for it now there may be some when the command has ended.
             runtime.reserve_status().ok();
-            Ok(Some((Prepared { this, runtime, board, ends: Some(ends) }, entry)))
+            Ok(Some((Prepared { this, runtime, switchboard, ends: Some(ends) }, entry)))
         }
         Ok(false) => Ok(None),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -128,14 +128,15 @@ fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
 }
 
 /// The command's input and output: its files, or a switchboard in front of them.
-fn open_stdio(spec: &InitSpec, sandbox: OwnedFd) -> io::Result<(Option<Board>, Ends)> {
+fn open_stdio(spec: &InitSpec, sandbox: OwnedFd) -> io::Result<(Option<Switchboard>, Ends)> {
     let plan = &spec.stdio;
     let stdout = Log::open(sandbox.try_clone()?, "stdout", plan.stdout)?;
     let stderr = Log::open(sandbox, "stderr", plan.stderr)?;
     if plan.is_moved() {
         ContainerDir::at(&spec.runtime).write_moved()?;
-        let (board, ends) = Board::open(plan.board, &spec.runtime, [stdout, stderr], spec.identity.as_ref())?;
-        return Ok((Some(board), ends));
+        let (switchboard, ends) =
+            Switchboard::open(plan.switchboard, &spec.runtime, [stdout, stderr], spec.identity.as_ref())?;
+        return Ok((Some(switchboard), ends));
     }
     let ends = Ends {
         stdin: File::open("/dev/null")?.into(),
@@ -227,9 +228,9 @@ fn keep_init(spec: &InitSpec, prepared: &Prepared, entry: &Entry, child: Child) 
 }
 
 impl Running {
-    fn wait(self, board: Option<&mut Board>) -> ExitStatus {
-        let own = match board {
-            Some(board) => serve_until_end_of(&self.child, board),
+    fn wait(self, switchboard: Option<&mut Switchboard>) -> ExitStatus {
+        let own = match switchboard {
+            Some(switchboard) => serve_until_end_of(&self.child, switchboard),
             None => wait_for(&self.child),
         };
         let Some(pipe) = self.status else { return own };
@@ -245,12 +246,12 @@ impl Running {
 }
 
 /// As `wait_for`, with a switchboard to serve meanwhile.
-fn serve_until_end_of(child: &Child, board: &mut Board) -> ExitStatus {
+fn serve_until_end_of(child: &Child, switchboard: &mut Switchboard) -> ExitStatus {
     let command = child.id().cast_signed();
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let Ok(signals) = SignalFd::with_flags(&SigSet::all(), flags) else { return wait_for(child) };
     loop {
-        if board.turn(Some(signals.as_fd()), None).is_err() {
+        if switchboard.turn(Some(signals.as_fd()), None).is_err() {
             return wait_for(child);
         }
         while let Ok(Some(signal)) = signals.read_signal() {

@@ -2,7 +2,7 @@
 //!
 //! `supervisor` runs in the agent and starts our own program again as a supervisor, through `starter`; `init` is that
 //! supervisor; `tree` finds and kills all processes of a container. `enter` is what the Linux launcher adds to it:
-//! the last steps of the command's process before it becomes the command, with `mounts` and `rights`; `shepherd` is
+//! the last steps of the command's process before it becomes the command, with `mounts` and `rights`; `reaper` is
 //! the tiny init that stays in a container's namespaces; `failure` reports the step that failed.
 
 #![allow(unsafe_code)]
@@ -14,9 +14,9 @@ pub(crate) mod init;
 pub(crate) mod linux;
 mod mounts;
 pub(crate) mod overlay;
+mod reaper;
 pub(crate) mod remount;
 mod rights;
-mod shepherd;
 mod starter;
 pub(crate) mod supervisor;
 mod system_calls;

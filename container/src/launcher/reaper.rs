@@ -7,16 +7,16 @@
 use std::os::fd::RawFd;
 
 /// Forks. Returns in the new process; the old one watches it and reports its exit through `status`, if given.
-pub(super) fn divide(status: Option<RawFd>) -> std::io::Result<()> {
-    divide_with(status, || ())
+pub(super) fn fork(status: Option<RawFd>) -> std::io::Result<()> {
+    fork_with(status, || ())
 }
 
-/// As [`divide`]; the old process first does `settle`.
-pub(super) fn divide_with(status: Option<RawFd>, settle: impl FnOnce()) -> std::io::Result<()> {
+/// As [`fork`]; the old process first does `settle`.
+pub(super) fn fork_with(status: Option<RawFd>, settle: impl FnOnce()) -> std::io::Result<()> {
     // SAFETY: the process has one thread, and the child makes system calls only. WHY: there is no other way in.
     match unsafe { libc::fork() } {
         0 => {
-            end_with_parent();
+            terminate_with_parent();
             Ok(())
         }
         child if child > 0 => {
@@ -28,7 +28,7 @@ pub(super) fn divide_with(status: Option<RawFd>, settle: impl FnOnce()) -> std::
 }
 
 /// A container whose supervisor or init is killed must terminate.
-pub(super) fn end_with_parent() {
+pub(super) fn terminate_with_parent() {
     // SAFETY: plain numbers. WHY: no wrapper without allocation.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }

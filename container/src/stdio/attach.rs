@@ -11,8 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::board;
 use super::frame::{self, Decoder, FRAME_BYTES_MAX, Frame, Kind};
+use super::switchboard;
 use crate::host::beneath;
 use crate::runtime_dir::ContainerDir;
 
@@ -94,7 +94,7 @@ async fn connect(dir: &ContainerDir) -> Result<UnixStream, AttachFault> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(dir.path(), flags, Mode::empty());
     let opened = opened.map_err(|err| AttachFault::Lost(err.into()))?;
-    match UnixStream::connect(beneath::held(&opened, board::SOCKET)).await {
+    match UnixStream::connect(beneath::held(&opened, switchboard::SOCKET)).await {
         Ok(socket) => Ok(socket),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Err(AttachFault::Disabled),
         Err(err) => Err(AttachFault::Lost(err)),

@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Listen,
     /// The first frame of a client of the input.
     Type,
-    /// The board agrees to either.
+    /// The switchboard agrees to either.
     Welcome,
     /// Rejected: the input is in use.
     Busy,

@@ -40,11 +40,11 @@ impl Listener {
             self.took_last = now;
         }
         self.backlog.push(&frame::encoded(kind, bytes));
-        self.give(now);
+        self.send(now);
     }
 
-    /// Gives what the listener takes now.
-    pub fn give(&mut self, now: Instant) {
+    /// Sends as much as the listener accepts now.
+    pub fn send(&mut self, now: Instant) {
         match self.backlog.drain_into(&self.socket) {
             Ok(0) => (),
             Ok(_) => self.took_last = now,
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(listener.deadline(false), Some(start + HOLD_UP_MAX), "counted from when it was full");
         assert_eq!(listener.deadline(true), Some(start + SILENCE_MAX));
         drop(theirs);
-        listener.give(later);
+        listener.send(later);
         assert!(listener.is_gone());
     }
 }

@@ -25,14 +25,15 @@ pub enum ContainerLogger {
 /// Parameters of the supervisor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StdioPlan {
-    pub board: Option<BoardPlan>,
+    #[serde(rename = "board")]
+    pub switchboard: Option<SwitchboardPlan>,
     pub stdout: Option<Rotation>,
     pub stderr: Option<Rotation>,
 }
 
 /// How a switchboard behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BoardPlan {
+pub(crate) struct SwitchboardPlan {
     /// The command has a terminal.
     pub terminal: Option<Terminal>,
     /// Output is read only once a client is attached, and a single client may be slow.
@@ -49,7 +50,7 @@ pub(crate) struct Terminal {
 impl StdioPlan {
     /// Whether the supervisor moves the bytes; otherwise the command writes to the files by itself.
     pub fn is_moved(&self) -> bool {
-        self.board.is_some() || self.stdout.is_some() || self.stderr.is_some()
+        self.switchboard.is_some() || self.stdout.is_some() || self.stderr.is_some()
     }
 }
 
@@ -75,14 +76,14 @@ pub(crate) fn plan(logger: &ContainerLogger, spec: &LaunchSpec) -> Result<StdioP
         size: tty.window_size.as_option().map(|size| (side(size.rows), side(size.columns))),
     });
     let is_session = spec.is_session;
-    let board = (terminal.is_some() || is_session).then_some(BoardPlan { terminal, is_session });
+    let switchboard = (terminal.is_some() || is_session).then_some(SwitchboardPlan { terminal, is_session });
     let (stdout, stderr) = match logger {
         ContainerLogger::Sandbox => (None, None),
         ContainerLogger::Rotate { stdout, stderr, prefix } => {
             (Some(chosen(*stdout, spec, prefix, "STDOUT")?), Some(chosen(*stderr, spec, prefix, "STDERR")?))
         }
     };
-    Ok(StdioPlan { board, stdout, stderr })
+    Ok(StdioPlan { switchboard, stdout, stderr })
 }
 
 /// From the container's own environment, else from the operator.
@@ -156,8 +157,8 @@ mod tests {
 
     #[test]
     fn terminal_without_a_size_round_trips() {
-        let board = BoardPlan { terminal: Some(Terminal { size: None }), is_session: true };
-        let plan = StdioPlan { board: Some(board), ..StdioPlan::default() };
+        let switchboard = SwitchboardPlan { terminal: Some(Terminal { size: None }), is_session: true };
+        let plan = StdioPlan { switchboard: Some(switchboard), ..StdioPlan::default() };
         let told = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<StdioPlan>(&told).unwrap(), plan);
     }

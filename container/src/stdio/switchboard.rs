@@ -1,7 +1,7 @@
 //! The switchboard: the part of the supervisor between a command's input and output and its files and clients.
 //!
 //! Output goes to the sandbox's files and to all attached clients; input comes from one client. One thread and
-//! poll(2); each `turn` handles what is ready and waits if nothing is. A board without a door moves output to files
+//! poll(2); each `turn` handles what is ready and waits if nothing is. A switchboard without a door moves output to files
 //! only. Limits: a listener's backlog and timeout (`listener`), unread input, the number of connections.
 
 use std::fs::File;
@@ -18,7 +18,7 @@ use super::backlog::Backlog;
 use super::frame::{self, Decoder, Frame, Kind, Nonsense};
 use super::listener::Listener;
 use super::log::Log;
-use super::plan::BoardPlan;
+use super::plan::SwitchboardPlan;
 use super::terminal;
 use crate::host::beneath;
 use crate::host::user::Identity;
@@ -35,7 +35,7 @@ const TYPED_BYTES_MAX: usize = 64 * 1024;
 /// More are sent away.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a board serves on after its command has ended: listeners take what is left, a session waits for its first.
+/// How long a switchboard serves on after its command has ended: listeners take what is left, a session waits for its first.
 pub(crate) const FINISH_MAX: Duration = Duration::from_secs(5);
 
 /// Grace period between the end of a command's output and its exit, before listeners receive the end of the stream. A
@@ -53,7 +53,7 @@ pub(crate) struct Ends {
 }
 
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct Switchboard {
     door: Option<UnixListener>,
     newcomers: Vec<Option<(UnixStream, Decoder)>>,
     listeners: Vec<Listener>,
@@ -90,15 +90,15 @@ enum Source {
     Output(usize),
 }
 
-impl Board {
+impl Switchboard {
     /// Makes the ends, and the door if there is to be one. The logs are stdout and stderr.
     pub fn open(
-        plan: Option<BoardPlan>,
+        plan: Option<SwitchboardPlan>,
         runtime: &Path,
         logs: [Log; 2],
         user: Option<&Identity>,
-    ) -> io::Result<(Board, Ends)> {
-        let mut board = Board {
+    ) -> io::Result<(Switchboard, Ends)> {
+        let mut switchboard = Switchboard {
             door: plan.is_some().then(|| open_door(runtime)).transpose()?,
             newcomers: Vec::new(),
             listeners: Vec::new(),
@@ -117,15 +117,15 @@ impl Board {
             said_end: false,
         };
         let ends = match plan.map(|plan| plan.terminal) {
-            Some(Some(terminal)) => board.open_terminal(terminal.size, user)?,
+            Some(Some(terminal)) => switchboard.open_terminal(terminal.size, user)?,
             Some(None) => {
                 let (stdin, ours) = io::pipe()?;
-                board.input = Some(unblocked(OwnedFd::from(ours))?);
-                board.open_pipes(OwnedFd::from(stdin))?
+                switchboard.input = Some(unblocked(OwnedFd::from(ours))?);
+                switchboard.open_pipes(OwnedFd::from(stdin))?
             }
-            None => board.open_pipes(OwnedFd::from(File::open("/dev/null")?))?,
+            None => switchboard.open_pipes(OwnedFd::from(File::open("/dev/null")?))?,
         };
-        Ok((board, ends))
+        Ok((switchboard, ends))
     }
 
     fn open_terminal(&mut self, window: Option<(u16, u16)>, user: Option<&Identity>) -> io::Result<Ends> {
@@ -184,7 +184,9 @@ impl Board {
     pub fn finish(&mut self) {
         let deadline = Instant::now() + FINISH_MAX;
         self.is_over = true;
-        let is_done = |board: &Board| board.said_end && !board.listeners.iter().any(Listener::is_behind);
+        let is_done = |switchboard: &Switchboard| {
+            switchboard.said_end && !switchboard.listeners.iter().any(Listener::is_behind)
+        };
         while !is_done(self) && Instant::now() < deadline {
             let until = if self.is_moving() && !self.said_end { Instant::now() } else { deadline };
             if self.turn(None, Some(until)).is_err() {
@@ -283,7 +285,7 @@ impl Board {
     fn attend(&mut self, at: usize, now: Instant) {
         let listener = &mut self.listeners[at];
         match (&listener.socket).read(&mut [0; 64]) {
-            Err(err) if err.kind() == io::ErrorKind::WouldBlock => listener.give(now),
+            Err(err) if err.kind() == io::ErrorKind::WouldBlock => listener.send(now),
             // Listeners send nothing.
             Ok(_) | Err(_) => listener.close(),
         }
@@ -453,25 +455,29 @@ mod tests {
             let sandbox = beneath::open_dir(dir.path(), Path::new("")).expect("a directory");
             Log::open(sandbox, name, None).expect("a file")
         };
-        let (mut board, ends) =
-            Board::open(Some(BoardPlan::default()), dir.path(), [log("stdout"), log("stderr")], None)
-                .expect("a board");
+        let (mut switchboard, ends) = Switchboard::open(
+            Some(SwitchboardPlan::default()),
+            dir.path(),
+            [log("stdout"), log("stderr")],
+            None,
+        )
+        .expect("a switchboard");
         let mut listener = UnixStream::connect(dir.path().join(SOCKET)).expect("a door");
         listener.set_nonblocking(true).expect("a socket");
         listener.write_all(&frame::encoded(Kind::Listen, &[])).expect("heard");
         // Its output is closed; whether it has exited is not known yet.
         drop(ends);
         let mut decoder = Decoder::default();
-        let mut heard = |board: &mut Board| {
+        let mut heard = |switchboard: &mut Switchboard| {
             for _ in 0..10 {
-                board.turn(None, Some(Instant::now())).expect("a turn");
+                switchboard.turn(None, Some(Instant::now())).expect("a turn");
             }
             receive(&listener, &mut decoder).ok();
             std::iter::from_fn(|| decoder.next().expect("sense")).map(|frame| frame.kind).collect::<Vec<_>>()
         };
-        assert_eq!(heard(&mut board), [Kind::Welcome]);
-        assert!(board.outputs.is_empty());
-        board.is_over = true;
-        assert_eq!(heard(&mut board), [Kind::End]);
+        assert_eq!(heard(&mut switchboard), [Kind::Welcome]);
+        assert!(switchboard.outputs.is_empty());
+        switchboard.is_over = true;
+        assert_eq!(heard(&mut switchboard), [Kind::End]);
     }
 }

@@ -361,7 +361,7 @@ fn a_framework_without_root_gets_its_own_user_and_no_privileges() {
     assert_eq!(document["User"], "65534:65533");
     assert_eq!(document["HostConfig"]["SecurityOpt"], json!(["no-new-privileges"]));
     for more in ["'privileged':true", "'parameters':[{'key':'user','value':'0'}]"] {
-        let why = document_of(&plain.replace("'i'", &format!("'i',{more}"))).expect_err(more);
+        let why = document_of(&plain.replace("'i'", &format!("'i',{more}"))).expect_err(more).to_string();
         assert!(why.contains("may not use root"), "{why}");
     }
 }

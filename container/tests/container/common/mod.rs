@@ -38,7 +38,7 @@ impl Drop for Leftovers {
         // The test's own runtime cannot be waited for in here.
         let ending = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(tepui_container::end_all(options))
+            runtime.block_on(tepui_container::destroy_all(options))
         });
         match ending.join() {
             Ok(Ok(true)) => (),

@@ -235,7 +235,7 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         docker: agent.docker.clone(),
         cgroups: agent.cgroups.clone(),
     };
-    match tepui_container::end_all(options).await {
+    match tepui_container::destroy_all(options).await {
         Ok(true) => {}
         Ok(false) => {
             eprintln!("tepui dev: some tasks did not end; they are below {}", agent.work_dir.display())
