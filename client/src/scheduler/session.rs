@@ -1,6 +1,6 @@
 //! The life of one framework's link to its master, without any I/O.
 //!
-//! Fed by the owner of the connection: `subscribe` before sending, `opened` or `refused` with the answer, `hear` for
+//! Fed by the owner of the connection: `subscribe` before sending, `opened` or `refused` with the answer, `receive` for
 //! every event, `lost` when the stream ends. It decides when a silent master is lost and when to retry. Absent:
 //! sockets, clocks, randomness; time is the time since any fixed moment.
 

@@ -6,6 +6,8 @@ use tepui_runtime::RuntimeFault;
 use tepui_store::StoreFault;
 use tepui_swarm::RecoverError;
 
+use crate::tls::TlsFault;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerFault {
     #[error("cannot make the state directory {path}; choose another --state-dir")]
@@ -22,8 +24,8 @@ pub enum ManagerFault {
     Listen { host: String, err: std::io::Error, hint: &'static str },
     #[error("MASTER is wrong: {0}")]
     Master(String),
-    #[error("{0}")]
-    Tls(String),
+    #[error(transparent)]
+    Tls(#[from] TlsFault),
     #[error("--allowed-hosts: {0}")]
     AllowedHosts(String),
     #[error("cannot read random bytes")]

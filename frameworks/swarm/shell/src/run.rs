@@ -43,7 +43,7 @@ pub async fn run(manage: Manage, access: Access) -> Result<RunningManager, Manag
     for option in &manage.ignored {
         info!(option, "option has no meaning here and is ignored");
     }
-    let tls = manage.tls.as_ref().map(Tls::load).transpose().map_err(ManagerFault::Tls)?;
+    let tls = manage.tls.as_ref().map(Tls::load).transpose()?;
     let mut listeners = Vec::new();
     for host in &manage.hosts {
         listeners.push(Listener::bind(host).await.map_err(|err| listen_fault(host, err))?);

@@ -4,13 +4,34 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tepui_client::tls::AnyCertificate;
 use tepui_swarm::TlsPaths;
+
+/// The texts are those of classic Swarm.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFault {
+    #[error("Couldn't load X509 key pair ({cert}, {key}): {fault}. Key encrypted?")]
+    KeyPair { cert: String, key: String, fault: CertificateFault },
+    #[error("Couldn't read CA certificate: {0}")]
+    Ca(CertificateFault),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateFault {
+    #[error("{0} holds no certificate")]
+    None(String),
+    #[error(transparent)]
+    Pem(#[from] pem::Error),
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Verifier(#[from] VerifierBuilderError),
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
@@ -21,19 +42,11 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// The texts of errors are those of classic Swarm.
-    pub fn load(paths: &TlsPaths) -> Result<Tls, String> {
-        let pair = |why: String| {
-            format!("Couldn't load X509 key pair ({}, {}): {why}. Key encrypted?", paths.cert, paths.key)
-        };
+    pub fn load(paths: &TlsPaths) -> Result<Tls, TlsFault> {
+        let pair = |fault| TlsFault::KeyPair { cert: paths.cert.clone(), key: paths.key.clone(), fault };
         let chain = certificates(&paths.cert).map_err(pair)?;
-        let key = PrivateKeyDer::from_pem_file(&paths.key).map_err(|err| pair(err.to_string()))?;
-        let roots = match &paths.ca {
-            Some(path) => {
-                Some(Arc::new(roots(path).map_err(|why| format!("Couldn't read CA certificate: {why}"))?))
-            }
-            None => None,
-        };
+        let key = PrivateKeyDer::from_pem_file(&paths.key).map_err(|err| pair(err.into()))?;
+        let roots = paths.ca.as_deref().map(roots).transpose().map_err(TlsFault::Ca)?.map(Arc::new);
         let server = server(chain.clone(), key.clone_key(), roots.clone()).map_err(pair)?;
         let client = client(chain, key, roots).map_err(pair)?;
         Ok(Tls { server: Arc::new(server), client: Arc::new(client) })
@@ -48,17 +61,17 @@ fn server(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     roots: Option<Arc<RootCertStore>>,
-) -> Result<ServerConfig, String> {
+) -> Result<ServerConfig, CertificateFault> {
     let builder = ServerConfig::builder_with_provider(provider());
-    let builder = builder.with_safe_default_protocol_versions().map_err(text)?;
+    let builder = builder.with_safe_default_protocol_versions()?;
     let builder = match roots {
         Some(roots) => {
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
-            builder.with_client_cert_verifier(verifier.build().map_err(text)?)
+            builder.with_client_cert_verifier(verifier.build()?)
         }
         None => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(text)?;
+    let mut config = builder.with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
@@ -67,72 +80,28 @@ fn client(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     roots: Option<Arc<RootCertStore>>,
-) -> Result<ClientConfig, String> {
+) -> Result<ClientConfig, CertificateFault> {
     let builder = ClientConfig::builder_with_provider(provider());
-    let builder = builder.with_safe_default_protocol_versions().map_err(text)?;
+    let builder = builder.with_safe_default_protocol_versions()?;
     let builder = match roots {
         Some(roots) => builder.with_root_certificates(roots),
-        None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider()))),
+        None => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::default())),
     };
-    builder.with_client_auth_cert(chain, key).map_err(text)
+    Ok(builder.with_client_auth_cert(chain, key)?)
 }
 
-fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, CertificateFault> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
-        Ok(found) if found.is_empty() => Err(format!("{path} holds no certificate")),
-        Ok(found) => Ok(found),
-        Err(err) => Err(err.to_string()),
+    match read? {
+        found if found.is_empty() => Err(CertificateFault::None(path.to_owned())),
+        found => Ok(found),
     }
 }
 
-fn roots(path: &str) -> Result<RootCertStore, String> {
+fn roots(path: &str) -> Result<RootCertStore, CertificateFault> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots.add(certificate).map_err(text)?;
+        roots.add(certificate)?;
     }
     Ok(roots)
-}
-
-fn text(err: impl std::fmt::Display) -> String {
-    err.to_string()
-}
-
-/// Takes any certificate: what `--tls` without `--tlsverify` means. That the peer has the key of it is still checked.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
