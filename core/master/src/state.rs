@@ -28,7 +28,7 @@ use tepui_registry::{Deactivation, Machine};
 use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ConnId, DiskPressure, ExecutorId, FrameworkId, OfferId, TaskId};
 
-pub(crate) use liveness::Liveness;
+pub(crate) use liveness::{Liveness, Silence};
 pub(crate) use offers::Offers;
 pub(crate) use operations::Operations;
 pub use recent::Recent;

@@ -6,6 +6,7 @@ use tepui_fsm::Now;
 use tepui_types::AgentId;
 
 use crate::master::Master;
+use crate::state::Silence;
 use crate::values::counters::Counter;
 use crate::values::timers::Timer;
 
@@ -26,8 +27,8 @@ pub(crate) fn forget(master: &mut Master, id: &AgentId) {
 
 /// A sign of life.
 pub(crate) fn record_contact(master: &mut Master, id: &AgentId) {
-    master.liveness.unanswered.remove(id);
-    if master.timers.clear(&Timer::Unreachable(id.clone())) {
+    if master.liveness.silent.remove(id) == Some(Silence::RemovalScheduled) {
+        master.timers.clear(&Timer::Unreachable(id.clone()));
         master.count(Counter::AgentUnreachableCanceled);
     }
 }

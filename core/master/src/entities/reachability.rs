@@ -14,6 +14,7 @@ use tepui_types::AgentId;
 use crate::Effect;
 use crate::entities::removal::{self, Loss};
 use crate::master::{Master, Out};
+use crate::state::Silence;
 use crate::values::counters::Counter;
 use crate::values::event::to_agent;
 use crate::values::timers::Timer;
@@ -27,11 +28,13 @@ pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
         return;
     }
     master.timers.set(Timer::Ping(id.clone()), now.mono + master.config.agent_ping_timeout);
-    let unanswered = master.liveness.unanswered.entry(id.clone()).or_default();
-    if *unanswered >= master.config.max_agent_ping_timeouts {
-        return give_up(master, now, id, out);
+    match master.liveness.silent.entry(id.clone()).or_insert(Silence::Unanswered(0)) {
+        Silence::RemovalScheduled => return,
+        Silence::Unanswered(pings) if *pings >= master.config.max_agent_ping_timeouts => {
+            return give_up(master, now, id, out);
+        }
+        Silence::Unanswered(pings) => *pings += 1,
     }
-    *unanswered += 1;
     let is_in_order_due = master.ends.pinged(id);
     master.tell_agent(id, to_agent::ping(), out);
     if is_in_order_due {
@@ -78,7 +81,7 @@ fn too_many_missing(master: &Master, missing: &[AgentId]) -> Option<String> {
 
 /// Marks an agent unreachable as soon as the rate limit allows. A sign of life until then saves it.
 fn give_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
-    if master.timers.get(&Timer::Unreachable(id.clone())).is_some() {
+    if master.liveness.silent.get(id) == Some(&Silence::RemovalScheduled) {
         return;
     }
     master.count(Counter::AgentUnreachableScheduled);
@@ -90,12 +93,14 @@ fn give_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     if slot <= now.mono {
         mark_unreachable(master, now, id, out);
     } else {
+        master.liveness.silent.insert(id.clone(), Silence::RemovalScheduled);
         master.timers.set(Timer::Unreachable(id.clone()), slot);
     }
 }
 
 /// The agent is unreachable: recorded first, then reported to all subscribers.
 pub(crate) fn mark_unreachable(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
+    master.liveness.silent.remove(id); // A removal that takes place is not canceled.
     let known = master.agent(id).map(|agent| &agent.info);
     let Some(info) = known.or_else(|| master.state.recovered_agents.get(id)) else { return };
     let hostname = info.hostname.clone();
