@@ -10,6 +10,7 @@ fn task_lifecycle_from_offer_to_acknowledged_termination() {
         "
         agent A cpus:4 mem:1024
         framework F role:web
+        ...
         settle
         F accept #0 : launch t1 cpus:1 mem:128
         A update t1 RUNNING
@@ -19,11 +20,6 @@ fn task_lifecycle_from_offer_to_acknowledged_termination() {
         after 10s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1; mem:128)
             F <- UPDATE t1 TASK_RUNNING
@@ -109,6 +105,7 @@ fn launch_with_invalid_offers_is_rejected() {
         agent A cpus:4 mem:1024
         framework F role:web pa
         framework G role:ops
+        ...
         settle
         F accept #9 : launch t1 cpus:1
         G accept #9 : launch t1 cpus:1
@@ -116,13 +113,6 @@ fn launch_with_invalid_offers_is_rejected() {
         F accept #0 #0 : launch t2 cpus:1 ; reserve cpus(web):1 id:r1
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            G <- SUBSCRIBED G
-            G <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             F <- UPDATE t1 TASK_DROPPED REASON_INVALID_OFFERS "Task launched with invalid offers: Offer #9 is no longer valid"
             G <- UPDATE t1 TASK_LOST REASON_INVALID_OFFERS "Task launched with invalid offers: Offer #9 is no longer valid"
@@ -139,6 +129,7 @@ fn offer_of_another_framework_cannot_be_used() {
         "
         agent A cpus:4 mem:1024
         framework F role:web pa
+        ...
         settle
         framework G role:ops
         G accept #0 : launch t1 cpus:1
@@ -146,11 +137,6 @@ fn offer_of_another_framework_cannot_be_used() {
         F accept #0 : launch t2 cpus:1
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             G <- SUBSCRIBED G
             G <- HEARTBEAT
@@ -197,17 +183,11 @@ fn offers_of_different_agents_cannot_be_combined() {
         agent A cpus:4 mem:1024
         agent B cpus:4 mem:1024
         framework F role:web
+        ...
         settle
         F accept #0 #1 : launch t1 cpus:1
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            record admit agent B at B
-            B <- SUBSCRIBED B
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024) #1 of B (cpus:4; mem:1024)
             F <- UPDATE t1 TASK_LOST REASON_INVALID_OFFERS "Task launched with invalid offers: Offers of several agents: A and B"
         "#]],
@@ -254,6 +234,7 @@ fn task_group_launch_is_atomic() {
         "
         agent A cpus:4 mem:1024 disk:100
         framework F role:web
+        ...
         settle
         F accept #0 refuse:0 : group e g1 g2 cpus:1 mem:32 fw:m-0000
         after 1s
@@ -261,11 +242,6 @@ fn task_group_launch_is_atomic() {
         F reconcile
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- LAUNCH_GROUP g1 g2 with a new executor
             F <- OFFERS #1 of A (cpus:1.9; mem:928; disk:68)

@@ -114,6 +114,7 @@ fn framework_reregistered_within_the_failover_timeout_keeps_its_tasks() {
         "
         framework F role:web failover:60 checkpoint
         agent A cpus:4 mem:1024
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus:1
         F close
@@ -126,11 +127,6 @@ fn framework_reregistered_within_the_failover_timeout_keeps_its_tasks() {
         after 14s
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1)
             A <- PING
@@ -363,6 +359,7 @@ fn a_new_master_reports_both_terminations_of_a_reused_task_id() {
         framework F role:web failover:60 checkpoint
         agent A cpus:4 mem:64
         agent B cpus:4 mem:64
+        ...
         settle
         F accept #0 refuse:100 : launch t1 cpus:1
         A update t1 FINISHED
@@ -382,13 +379,6 @@ fn a_new_master_reports_both_terminations_of_a_reused_task_id() {
         F ack t1
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            record admit agent B at B
-            B <- SUBSCRIBED B
             F <- OFFERS #0 of A (cpus:4; mem:64) #1 of B (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_FINISHED
@@ -416,6 +406,7 @@ fn agents_missing_at_a_new_master_are_marked_unreachable() {
         "
         framework F role:web failover:6000 checkpoint pa
         agent A cpus:4 mem:1024
+        ...
         settle
         master restarts
         --
@@ -427,11 +418,6 @@ fn agents_missing_at_a_new_master_are_marked_unreachable() {
         A back
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             --
             F <- SUBSCRIBED F
@@ -496,6 +482,7 @@ fn a_new_master_recovers_share_cgroups() {
         "
         agent A cpus:8 mem:1024 disk:1000
         framework F role:web failover:1000 checkpoint
+        ...
         settle
         F accept #0 refuse:0 : group e1 a cpus:1 mem:32 share:false fw:m-0000 ; group e2 b cpus:1 mem:32 fw:m-0000 ; group e3 c cpus:1 mem:32 executor-share:false fw:m-0000
         A update a FINISHED
@@ -514,11 +501,6 @@ fn a_new_master_recovers_share_cgroups() {
         F accept #m1-O1 refuse:0 : group e1 a4 cpus:1 mem:32 share:false fw:m-0000
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:8; mem:1024; disk:1000)
             A <- LAUNCH_GROUP a with a new executor
             A <- LAUNCH_GROUP b with a new executor

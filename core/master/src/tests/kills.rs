@@ -46,6 +46,7 @@ fn reconciliation_reports_the_state_of_each_task() {
         framework F role:web pa checkpoint
         framework G role:ops
         agent A cpus:4 mem:1024
+        ...
         settle
         F accept #0 : launch t1 cpus:1
         F reconcile t1 t1@A never@A never2
@@ -61,13 +62,6 @@ fn reconciliation_reports_the_state_of_each_task() {
         F reconcile t1@A
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            G <- SUBSCRIBED G
-            G <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_STAGING REASON_RECONCILIATION "Reconciliation: Latest task state"
@@ -94,6 +88,7 @@ fn messages_are_forwarded_between_scheduler_and_executor() {
         "
         framework F role:web pa checkpoint
         agent A cpus:4 mem:1024
+        ...
         settle
         F accept #0 : launch t1 cpus:1 exec:e
         F says e A
@@ -104,11 +99,6 @@ fn messages_are_forwarded_between_scheduler_and_executor() {
         F says e A
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1) with a new executor
             A <- MESSAGE to e

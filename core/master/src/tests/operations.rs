@@ -10,6 +10,7 @@ fn reserve_create_and_launch_work_in_one_accept() {
         "
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine
+        ...
         settle
         F accept #0 refuse:0 : reserve cpus(web):2 disk(web):50
         ; create disk(web)@v1:50 ; launch t1 cpus(web):1 disk(web)@v1:50 mem:64
@@ -24,11 +25,6 @@ fn reserve_create_and_launch_work_in_one_accept() {
         F accept #1 #2 : destroy disk(web)@v1:50 ; unreserve cpus(web):2 disk(web):50
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION CREATE
@@ -85,15 +81,11 @@ fn operation_feedback_requires_the_agent_capability() {
         "
         agent A cpus:4 mem:1024 no-feedback
         framework F role:web refine
+        ...
         settle
         F accept #0 : reserve cpus(web):2 id:r1 ; launch t1 cpus:1 id:l1
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_ERROR "The agent does not support operation feedback, so 'id' must not be set"
             F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "'id' is not supported for launches"
@@ -152,6 +144,7 @@ fn pending_operations_of_an_unreachable_agent_are_reported() {
         "
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine checkpoint
+        ...
         settle
         F accept #0 refuse:0 : reserve cpus(web):2 id:r1
         A close
@@ -161,11 +154,6 @@ fn pending_operations_of_an_unreachable_agent_are_reported() {
         F reconcile-operations r1@A
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- SUBSCRIBED A missing 1 operations
@@ -183,16 +171,12 @@ fn frameworks_without_refinement_get_the_old_reservation_format() {
         "
         agent A cpus:4 mem:1024 disk:100
         framework F role:web
+        ...
         settle
         F accept #0 refuse:0 : reserve cpus(web):2 ; launch t1 cpus(web):1
         after 1s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- LAUNCH t1 (cpus(web):1)
@@ -233,6 +217,7 @@ fn operation_unknown_to_the_agent_is_dropped() {
         "
         agent A cpus:4 mem:1024
         framework F role:web refine checkpoint
+        ...
         settle
         F accept #0 refuse:0 : reserve cpus(web):2 id:r1 ; launch t1 cpus(web):1
         A lost t1
@@ -245,11 +230,6 @@ fn operation_unknown_to_the_agent_is_dropped() {
         after 1s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- APPLY_OPERATION RESERVE
             A <- LAUNCH t1 (cpus(web):1)
@@ -269,6 +249,7 @@ fn failed_operation_releases_its_resources() {
         "
         agent A cpus:4 mem:1024
         framework F role:web refine checkpoint
+        ...
         settle
         F accept #0 refuse:0 : reserve cpus(web):2 id:r1
         A operation FAILED
@@ -277,11 +258,6 @@ fn failed_operation_releases_its_resources() {
         after 1s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- APPLY_OPERATION RESERVE
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_FAILED
@@ -322,6 +298,7 @@ fn new_master_recovers_operations_from_the_agent() {
         "
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine checkpoint failover:100
+        ...
         settle
         F accept #0 refuse:0 : reserve cpus(web):2 id:r1 ; reserve cpus(web):1 id:r2
         A operation FINISHED
@@ -334,11 +311,6 @@ fn new_master_recovers_operations_from_the_agent() {
         F reconcile-operations r1 r2
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION RESERVE
@@ -362,6 +334,7 @@ fn destroy_rescinds_other_offers_of_a_shared_volume() {
         "
         agent A cpus:4 mem:1024 disk:100
         framework F role:web shares
+        ...
         settle
         F accept #0 refuse:1000 : reserve disk(web):50 ; create disk(web)@shared1:50 ; launch t1 cpus:1 mem:64
         framework G role:web shares
@@ -374,11 +347,6 @@ fn destroy_rescinds_other_offers_of_a_shared_volume() {
         F accept #2 : destroy disk(web)@shared1:50
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION CREATE

@@ -11,6 +11,7 @@ fn idle_reservations_are_lent_to_frameworks_with_revocable_resources() {
         "
         agent A cpus:1 cpus(web):4 mem(web):64
         framework F role:ads revocable
+        ...
         framework G role:ops
         settle
         F shows
@@ -43,11 +44,6 @@ fn slack_cannot_be_reserved_made_into_volumes_or_mixed() {
         ; launch t2 cpus~:1 exec:e ; launch t3 cpus~:5
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; cpus{REV: ALLOCATION_SLACK}:4; disk{REV: ALLOCATION_SLACK}:64)
             F <- UPDATE_OPERATION_STATUS o1 OPERATION_ERROR "Resource 'cpus(ads){REV: ALLOCATION_SLACK}:1' is invalid: Dynamically reserved resources cannot be revocable"
             F <- UPDATE_OPERATION_STATUS o2 OPERATION_ERROR "Resource 'disk(ads)[v:data]{REV: ALLOCATION_SLACK}:8' is invalid: Persistent volumes cannot be created from revocable resources"
@@ -64,6 +60,7 @@ fn owner_reclaims_from_the_youngest_slack_offers_first() {
         "
         agent A cpus(web):4
         framework F role:ads revocable
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus~:1
         framework W role:web
@@ -74,11 +71,6 @@ fn owner_reclaims_from_the_youngest_slack_offers_first() {
         F ack t1
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus{REV: ALLOCATION_SLACK}:4)
             A <- LAUNCH t1 (cpus{REV: ALLOCATION_SLACK}:1)
             W <- SUBSCRIBED W
@@ -242,15 +234,11 @@ fn revocable_without_a_type_uses_all_offered_kinds() {
         "
         agent A cpus:1 mem:64 cpus(web):4 mem^:32
         framework F role:ads revocable
+        ...
         settle
         F accept #0 : launch t1 cpus?:2 mem?:32 ; launch t2 cpus?:3
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:1; cpus{REV: ALLOCATION_SLACK}:4; mem:64; mem{REV: USAGE_SLACK}:32)
             A <- LAUNCH t1 (cpus{REV: ALLOCATION_SLACK}:2; mem{REV: USAGE_SLACK}:32)
             F <- UPDATE t2 TASK_ERROR REASON_TASK_INVALID "Total resources cpus{REV: ALLOCATION_SLACK}:3 required by task and its executor is more than available cpus:1; cpus{REV: ALLOCATION_SLACK}:2; mem:64"
@@ -264,16 +252,12 @@ fn revocable_without_a_type_uses_the_remaining_kinds() {
         "
         agent A cpus:1 cpus(web):4 cpus^:3 mem(web):64 mem^:32 ports(web):[1-9] cpus?:1
         framework F role:ads revocable
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus?:2 mem?:16 ; launch t2 cpus?:3 mem?:32 ports?:[3-4] ; launch t3 cpus?:4
         ; launch t4 cpus^:1 cpus?:1 ; launch t5 cpus?:3 mem?:1 ; launch t6 ports?:[1-9]
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:1; cpus{REV}:1; cpus{REV: USAGE_SLACK}:3; cpus{REV: ALLOCATION_SLACK}:4; mem{REV: USAGE_SLACK}:32; mem{REV: ALLOCATION_SLACK}:64; ports{REV: ALLOCATION_SLACK}:[1-9])
             A <- LAUNCH t1 (cpus{REV}:1; cpus{REV: USAGE_SLACK}:1; mem{REV: USAGE_SLACK}:16)
             A <- LAUNCH t2 (cpus{REV: USAGE_SLACK}:2; cpus{REV: ALLOCATION_SLACK}:1; mem{REV: USAGE_SLACK}:16; mem{REV: ALLOCATION_SLACK}:16; ports{REV: ALLOCATION_SLACK}:[3-4])
@@ -291,17 +275,13 @@ fn task_groups_without_kinds_use_all_kinds() {
         "
         agent A cpus(web):4 cpus^:3 mem(web):128 mem^:64 disk(web):64
         framework F role:ads revocable
+        ...
         settle
         F accept #0 refuse:0 : group e t1 t2 cpus?:1.5 mem?:32 executor:revocable fw:m-0000
         after 2s
         F accept #1 refuse:0 : group e t3 cpus?:1 mem?:16 executor:revocable fw:m-0000
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus{REV: USAGE_SLACK}:3; cpus{REV: ALLOCATION_SLACK}:4; mem{REV: USAGE_SLACK}:64; mem{REV: ALLOCATION_SLACK}:128; disk{REV: ALLOCATION_SLACK}:64)
             A <- LAUNCH_GROUP t1 t2 with a new executor
             F <- OFFERS #1 of A (cpus{REV: ALLOCATION_SLACK}:3.9; mem{REV: ALLOCATION_SLACK}:96; disk{REV: ALLOCATION_SLACK}:32)
@@ -317,6 +297,7 @@ fn a_new_estimate_rescinds_offers_of_the_old_one() {
         agent A cpus:2 mem:64
         framework F role:ads revocable
         framework G role:ops
+        ...
         settle
         A resources cpus:2 mem:64 cpus^:1
         settle
@@ -325,13 +306,6 @@ fn a_new_estimate_rescinds_offers_of_the_old_one() {
         A resources cpus:3 mem:64 cpus^:2
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            G <- SUBSCRIBED G
-            G <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:2; mem:64)
             F <- OFFERS #1 of A (cpus{REV: USAGE_SLACK}:1)
             F <- RESCIND #1

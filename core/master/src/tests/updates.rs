@@ -14,6 +14,7 @@ fn latest_terminal_state_releases_resources() {
         "
         framework F role:web
         agent A cpus:1 mem:64
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus:1 mem:64
         A update t1 RUNNING latest:FINISHED
@@ -25,11 +26,6 @@ fn latest_terminal_state_releases_resources() {
         F reconcile
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:1; mem:64)
             A <- LAUNCH t1 (cpus:1; mem:64)
             F <- UPDATE t1 TASK_RUNNING
@@ -117,6 +113,7 @@ fn task_id_is_reusable_after_acknowledged_termination() {
         "
         framework F role:web
         agent A cpus:4 mem:64
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus:1 ; launch t1 cpus:1
         A update t1 FINISHED
@@ -127,11 +124,6 @@ fn task_id_is_reusable_after_acknowledged_termination() {
         F accept #2 refuse:0 : launch t1 cpus:1
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "Task has duplicate ID: t1"
@@ -151,6 +143,7 @@ fn update_of_an_earlier_task_does_not_terminate_its_successor() {
         "
         framework F role:web checkpoint
         agent A cpus:4 mem:64
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus:1
         A update t1 FINISHED
@@ -172,11 +165,6 @@ fn update_of_an_earlier_task_does_not_terminate_its_successor() {
         F ack t1
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_FINISHED
@@ -206,6 +194,7 @@ fn termination_acknowledged_while_disconnected_is_resent() {
         "
         framework F role:web checkpoint
         agent A cpus:4 mem:64
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus:1
         A update t1 FINISHED
@@ -218,11 +207,6 @@ fn termination_acknowledged_while_disconnected_is_resent() {
         A pong
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_FINISHED
@@ -245,6 +229,7 @@ fn an_acknowledged_termination_is_kept_until_the_in_order_ping_is_answered() {
         "
         framework F role:web checkpoint
         agent A cpus:4 mem:64
+        ...
         settle
         F accept #0 refuse:3600 : launch t1 cpus:1
         A update t1 FINISHED
@@ -265,11 +250,6 @@ fn an_acknowledged_termination_is_kept_until_the_in_order_ping_is_answered() {
         A back
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_FINISHED
@@ -413,6 +393,7 @@ fn dropped_update_does_not_terminate_the_next_task_of_its_id() {
         "
         framework F role:web checkpoint
         agent A cpus:4 mem:64
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus:1
         A update t1 DROPPED
@@ -426,11 +407,6 @@ fn dropped_update_does_not_terminate_the_next_task_of_its_id() {
         A update t1 RUNNING
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_DROPPED
@@ -451,6 +427,7 @@ fn acknowledgement_during_agent_disconnection_is_ignored() {
         "
         framework F role:web checkpoint
         agent A cpus:4 mem:64
+        ...
         settle
         F accept #0 refuse:0 : launch t1 cpus:1
         A update t1 RUNNING
@@ -461,11 +438,6 @@ fn acknowledgement_during_agent_disconnection_is_ignored() {
         F ack t1
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_RUNNING
@@ -484,17 +456,13 @@ fn framework_unknown_to_the_master_is_shut_down_on_its_agents() {
         "
         framework F role:web checkpoint
         agent A cpus:4 mem:1024
+        ...
         settle
         F accept #0 : launch t1 cpus:1
         F teardown
         A update t1 RUNNING
         ",
         expect![[r#"
-            record initialize cluster m
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            record admit agent A at A
-            A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1)
             record remove framework F
