@@ -10,8 +10,8 @@ use tepui_container::Containerizer;
 use tepui_core_agent::{Input, Look, State};
 use tepui_http::subject;
 use tepui_http::{
-    Encoding, Exchanges, HttpError, MetricsForm, Pen, Renderings, Rendition, Request, Response, Viewers,
-    accepts_gzip, check_timeout, json, write_json,
+    DocumentWriter, Encoding, Exchanges, HttpError, MetricsForm, Renderings, Rendition, Request, Response,
+    Viewers, accepts_gzip, check_timeout, json, write_json,
 };
 use tepui_program::document::{is_compressed, tagged};
 use tepui_program::{Process, files};
@@ -62,13 +62,13 @@ impl Program {
     }
 
     /// The part of the state that the sender of the request may view.
-    pub fn seen_by(&self, request: &Request, look: Look) -> Arc<State> {
+    pub fn visible_to(&self, request: &Request, look: Look) -> Arc<State> {
         self.state().visible_to(&self.access.authorizer, request.subject(), look)
     }
 
     /// The files that the sender of the request may read.
     pub fn attached_for(&self, request: &Request) -> impl FnOnce() -> Vec<files::Attached> + Send + 'static {
-        let state = self.seen_by(request, Look::Sandboxes);
+        let state = self.visible_to(request, Look::Sandboxes);
         let log_seen = self.access.authorizer.allows(request.subject(), Action::AccessMesosLog, None);
         let log = self.process.log.clone().filter(|_| log_seen);
         move || attached::all(&state, log)
@@ -88,11 +88,11 @@ impl Program {
         let info = self.process.info_for(&authorizer, request);
         let is_limited = authorizer.is_set() || request.subject() == Subject::Claims;
         let viewers = Viewers::new(is_limited, reader.clone());
-        self.renderings.get((gzip, viewers), arrived.version, gzip, move |pen: Pen| {
+        self.renderings.get((gzip, viewers), arrived.version, gzip, move |writer: DocumentWriter| {
             let state = states.borrow().clone();
-            pen.set_version(state.version);
+            writer.set_version(state.version);
             let seen = state.visible_to(&authorizer, subject(reader.as_ref()), Look::Everything);
-            write_json(pen, |w| document::state(w, &seen, &info, &pid));
+            write_json(writer, |w| document::state(w, &seen, &info, &pid));
         })
     }
 
@@ -109,22 +109,22 @@ impl Program {
         };
         let sources = Sources {
             room: self.commits.room(),
-            state: self.seen_by(request, look),
+            state: self.visible_to(request, look),
             info: self.process.info_for(&self.access.authorizer, request),
             logging_level: self.process.logging.level(),
             measuring: self.measuring.clone(),
             counts: self.containerizer.counts(),
         };
-        let draw = move |mut pen: Pen| {
-            pen.write(read::encoded(&sources, &call, encoding).to_vec());
-            pen.finish();
+        let draw = move |mut writer: DocumentWriter| {
+            writer.write(read::encoded(&sources, &call, encoding).to_vec());
+            writer.finish();
         };
         self.alone(encoding.name(), accepts_gzip(&request.headers), draw).await
     }
 
     /// `/containers` and `/monitor/statistics`.
     pub async fn usage(&self, view: View, request: Request) -> Result<Response, HttpError> {
-        let state = self.seen_by(&request, Look::Containers);
+        let state = self.visible_to(&request, Look::Containers);
         statistics::answer(view, self.measuring.clone(), state, &request).await
     }
 
@@ -144,7 +144,7 @@ impl Program {
         match form {
             MetricsForm::Snapshot => Ok(json(&request.query, form.write(&metrics))),
             MetricsForm::Text | MetricsForm::OpenMetrics => {
-                let draw = move |pen: Pen| form.draw(&metrics, pen);
+                let draw = move |writer: DocumentWriter| form.draw(&metrics, writer);
                 self.alone(form.content_type(), accepts_gzip(&request.headers), draw).await
             }
         }
@@ -155,7 +155,7 @@ impl Program {
         &self,
         content_type: &'static str,
         gzip: bool,
-        draw: impl FnOnce(Pen) + Send + 'static,
+        draw: impl FnOnce(DocumentWriter) + Send + 'static,
     ) -> Result<Response, HttpError> {
         self.renderings.alone(gzip, draw).response(content_type).await
     }

@@ -55,7 +55,7 @@ pub use principal::{Principal, Viewers, subject};
 pub use query::Query;
 pub use queue::{Lag, StreamBody, StreamLimits};
 pub use renderings::{Renderings, UNVERSIONED};
-pub use rendition::{Pen, Rendition, write_json};
+pub use rendition::{DocumentWriter, Rendition, write_json};
 pub use request::Request;
 pub use respond::{
     Response, accepted, empty, encoded, json, message, redirect, switch_protocol, text, typed, with_header,

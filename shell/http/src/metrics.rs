@@ -15,7 +15,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::duration_from_text;
 
 use crate::negotiate::asks_for_type;
-use crate::{HttpError, Pen, Query, write_json};
+use crate::{DocumentWriter, HttpError, Query, write_json};
 
 /// What may not stand in a part of a path as it is: the same signs as in v1.
 const PART: &AsciiSet = &CONTROLS
@@ -137,12 +137,12 @@ impl MetricsForm {
     }
 
     /// Piece by piece, for those that may be many.
-    pub fn draw(self, metrics: &Metrics, mut pen: Pen) {
+    pub fn draw(self, metrics: &Metrics, mut writer: DocumentWriter) {
         match self {
-            MetricsForm::Snapshot => write_json(pen, |w| metrics.json(w)),
+            MetricsForm::Snapshot => write_json(writer, |w| metrics.json(w)),
             MetricsForm::Text | MetricsForm::OpenMetrics => {
-                metrics.text(self == MetricsForm::OpenMetrics, |piece| pen.write(piece));
-                pen.finish();
+                metrics.text(self == MetricsForm::OpenMetrics, |piece| writer.write(piece));
+                writer.finish();
             }
         }
     }

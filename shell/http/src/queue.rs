@@ -396,9 +396,9 @@ mod tests {
     }
 
     fn whole(text: &str) -> Arc<Rendition> {
-        let (rendition, mut pen) = Rendition::begin(false);
-        pen.write(text.as_bytes().to_vec());
-        pen.finish();
+        let (rendition, mut writer) = Rendition::begin(false);
+        writer.write(text.as_bytes().to_vec());
+        writer.finish();
         rendition
     }
 

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
 use crate::rendering_threads::RenderingThreads;
-use crate::rendition::{Pen, Rendition};
+use crate::rendition::{DocumentWriter, Rendition};
 
 /// Renderings at a time: half of the processors, at most this many, so that the others are free for everything else.
 const RENDERINGS_CONCURRENT_MAX: usize = 4;
@@ -95,7 +95,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
         key: K,
         arrived: u64,
         gzip: bool,
-        render: impl FnOnce(Pen) + Send + 'static,
+        render: impl FnOnce(DocumentWriter) + Send + 'static,
     ) -> Arc<Rendition> {
         let mut table = self.shared.lock();
         let newest = table.newest.get(&key);
@@ -107,7 +107,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
             return rendition;
         }
         let turn = newest.map_or_else(Turn::default, |newest| newest.turn.clone());
-        let (rendition, pen) = Rendition::begin(gzip);
+        let (rendition, writer) = Rendition::begin(gzip);
         table.add(&rendition);
         let newest = Newest { rendition: Arc::downgrade(&rendition), turn: turn.clone() };
         table.newest.insert(key.clone(), newest);
@@ -117,7 +117,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
             if let Some(at) = *not_before {
                 sleep_until(at).await;
             }
-            if let Some((rendition, took)) = shared.render(pen, render).await {
+            if let Some((rendition, took)) = shared.render(writer, render).await {
                 *not_before = Some(Instant::now() + pause(took));
                 shared.lock().keep(key, rendition);
             }
@@ -126,11 +126,11 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
     }
 
     /// A rendition for one reader, or for readers chosen by the caller.
-    pub fn alone(&self, gzip: bool, render: impl FnOnce(Pen) + Send + 'static) -> Arc<Rendition> {
-        let (rendition, pen) = Rendition::begin(gzip);
+    pub fn alone(&self, gzip: bool, render: impl FnOnce(DocumentWriter) + Send + 'static) -> Arc<Rendition> {
+        let (rendition, writer) = Rendition::begin(gzip);
         self.shared.lock().add(&rendition);
         let shared = self.shared.clone();
-        self.runtime.spawn(async move { shared.render(pen, render).await });
+        self.runtime.spawn(async move { shared.render(writer, render).await });
         rendition
     }
 
@@ -160,16 +160,16 @@ impl<K> Shared<K> {
     /// Renders when there is a permit, and records the duration; nothing if all readers have disconnected meanwhile.
     async fn render(
         &self,
-        pen: Pen,
-        render: impl FnOnce(Pen) + Send + 'static,
+        writer: DocumentWriter,
+        render: impl FnOnce(DocumentWriter) + Send + 'static,
     ) -> Option<(Arc<Rendition>, Duration)> {
         let _permit = self.permit().await;
-        let pen = self.unless_abandoned(pen)?;
-        let rendition = pen.rendition();
-        pen.begin();
+        let writer = self.unless_abandoned(writer)?;
+        let rendition = writer.rendition();
+        writer.begin();
         let began = Instant::now();
-        // The pen of a rendering that panics breaks its rendition, and the readers get an error.
-        if let Err(err) = self.threads.run(move || render(pen)).await {
+        // The writer of a rendering that panics breaks its rendition, and the readers get an error.
+        if let Err(err) = self.threads.run(move || render(writer)).await {
             tracing::error!(%err, "rendering failed");
         }
         Some((rendition, began.elapsed()))
@@ -180,9 +180,9 @@ impl<K> Shared<K> {
     }
 
     /// Under the lock, so that no reader shares a rendition that is given up at the same moment.
-    fn unless_abandoned(&self, pen: Pen) -> Option<Pen> {
+    fn unless_abandoned(&self, writer: DocumentWriter) -> Option<DocumentWriter> {
         let _table = self.lock();
-        pen.is_read().then_some(pen)
+        writer.is_read().then_some(writer)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table<K>> {
@@ -257,22 +257,26 @@ mod tests {
     use super::*;
 
     /// Writes its version and counts itself.
-    fn render(version: u64, rendered: &Arc<AtomicU64>) -> impl FnOnce(Pen) + Send + 'static {
+    fn render(version: u64, rendered: &Arc<AtomicU64>) -> impl FnOnce(DocumentWriter) + Send + 'static {
         let rendered = rendered.clone();
-        move |mut pen: Pen| {
+        move |mut writer: DocumentWriter| {
             rendered.fetch_add(1, Ordering::Relaxed);
-            pen.set_version(version);
-            pen.write(version.to_string().into_bytes());
-            pen.finish();
+            writer.set_version(version);
+            writer.write(version.to_string().into_bytes());
+            writer.finish();
         }
     }
 
     /// The same, but reports when it begins and waits for a permit to continue.
-    fn held(version: u64, begun: Sender<u64>, go: Receiver<()>) -> impl FnOnce(Pen) + Send + 'static {
-        move |pen: Pen| {
+    fn held(
+        version: u64,
+        begun: Sender<u64>,
+        go: Receiver<()>,
+    ) -> impl FnOnce(DocumentWriter) + Send + 'static {
+        move |writer: DocumentWriter| {
             begun.send(version).unwrap();
             go.recv().unwrap();
-            render(version, &Arc::default())(pen);
+            render(version, &Arc::default())(writer);
         }
     }
 
@@ -340,7 +344,11 @@ mod tests {
     #[tokio::test]
     async fn readers_of_the_oldest_rendition_are_disconnected_when_memory_is_full() {
         let renderings: Renderings<()> = Renderings::with_limits(NonZero::<usize>::MIN, 10);
-        let six = || renderings.alone(false, |mut pen: Pen| (pen.write(b"sixsix".to_vec()), pen.finish()).1);
+        let six = || {
+            renderings.alone(false, |mut writer: DocumentWriter| {
+                (writer.write(b"sixsix".to_vec()), writer.finish()).1
+            })
+        };
         let (oldest, old) = (six(), six());
         old.over().await;
         let new = six();

@@ -58,7 +58,7 @@ pub(crate) enum Begun {
 
 /// The making end. Dropping it before `finish` breaks the rendition.
 #[derive(Debug)]
-pub struct Pen {
+pub struct DocumentWriter {
     rendition: Arc<Rendition>,
     form: Form,
 }
@@ -72,13 +72,13 @@ enum Form {
 }
 
 impl Rendition {
-    /// An empty one and its pen. With `gzip` it is compressed if that pays.
-    pub fn begin(gzip: bool) -> (Arc<Self>, Pen) {
+    /// An empty one and its writer. With `gzip` it is compressed if that pays.
+    pub fn begin(gzip: bool) -> (Arc<Self>, DocumentWriter) {
         let (progress, _) = watch::channel(Progress::Growing(0));
         let (generation, chunks) = (AtomicU64::new(QUEUED), Mutex::new(Vec::new()));
         let rendition = Arc::new(Self { generation, chunks, progress, compressed: OnceLock::new() });
         let form = if gzip { Form::Undecided(Vec::new()) } else { Form::Plain };
-        (rendition.clone(), Pen { rendition, form })
+        (rendition.clone(), DocumentWriter { rendition, form })
     }
 
     /// The version of the state that it shows, once its rendering has begun.
@@ -238,7 +238,7 @@ impl std::fmt::Debug for ReadAlong {
     }
 }
 
-impl Pen {
+impl DocumentWriter {
     /// Rendering begins: later requests for something newer must not share this.
     pub(crate) fn begin(&self) {
         self.rendition.generation.store(UNKNOWN, Ordering::SeqCst);
@@ -305,7 +305,7 @@ impl Pen {
     }
 }
 
-impl Drop for Pen {
+impl Drop for DocumentWriter {
     fn drop(&mut self) {
         self.rendition.progress.send_if_modified(|progress| {
             let broken = matches!(progress, Progress::Growing(_));
@@ -317,19 +317,19 @@ impl Drop for Pen {
     }
 }
 
-/// Lets `write` write JSON that leaves through the pen while more is written.
-pub fn write_json(pen: Pen, write: impl FnOnce(&mut JsonWriter)) {
-    let pen = Arc::new(Mutex::new(pen));
-    let spilled = pen.clone();
+/// Lets `write` write JSON that leaves through the writer while more is written.
+pub fn write_json(writer: DocumentWriter, write: impl FnOnce(&mut JsonWriter)) {
+    let writer = Arc::new(Mutex::new(writer));
+    let spilled = writer.clone();
     let mut w = JsonWriter::spilling(CHUNK_BYTES, move |piece| {
         spilled.lock().expect("no code panics while it holds this lock").write(piece);
     });
     write(&mut w);
     let last = w.into_vec();
-    let pen = Arc::into_inner(pen).expect("the writer is gone, and its pen with it");
-    let mut pen = pen.into_inner().expect("no code panics while it holds this lock");
-    pen.write(last);
-    pen.finish();
+    let writer = Arc::into_inner(writer).expect("the JSON writer that shared it is gone");
+    let mut writer = writer.into_inner().expect("no code panics while it holds this lock");
+    writer.write(last);
+    writer.finish();
 }
 
 fn broken() -> HttpError {
@@ -348,12 +348,12 @@ mod tests {
 
     #[tokio::test]
     async fn readers_of_a_rendition_get_all_bytes_at_any_pace() {
-        let (rendition, mut pen) = Rendition::begin(false);
-        pen.write(b"one ".to_vec());
-        pen.write(b"two ".to_vec());
+        let (rendition, mut writer) = Rendition::begin(false);
+        writer.write(b"one ".to_vec());
+        writer.write(b"two ".to_vec());
         let early = rendition.clone().response("text/plain").await.unwrap();
-        pen.write(b"three".to_vec());
-        pen.finish();
+        writer.write(b"three".to_vec());
+        writer.finish();
         let late = rendition.clone().response("text/plain").await.unwrap();
         for response in [early, late] {
             let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -366,9 +366,9 @@ mod tests {
     /// However fast the peer takes a large answer, other connections have their turn in between.
     #[tokio::test]
     async fn large_response_yields_between_chunks() {
-        let (rendition, mut pen) = Rendition::begin(false);
-        (0..CHUNKS_AT_ONCE * 2 + 1).for_each(|_| pen.write(b"x".to_vec()));
-        pen.finish();
+        let (rendition, mut writer) = Rendition::begin(false);
+        (0..CHUNKS_AT_ONCE * 2 + 1).for_each(|_| writer.write(b"x".to_vec()));
+        writer.finish();
         let mut reader = ReadAlong::new(rendition);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let mut polls = Vec::new();
@@ -386,9 +386,9 @@ mod tests {
 
     #[tokio::test]
     async fn json_is_streamed_in_chunks() {
-        let (rendition, pen) = Rendition::begin(false);
+        let (rendition, writer) = Rendition::begin(false);
         let text = "x".repeat(CHUNK_BYTES);
-        write_json(pen, |w| w.array(|w| (0..3).for_each(|_| w.object(|w| w.field("x", &text)))));
+        write_json(writer, |w| w.array(|w| (0..3).for_each(|_| w.object(|w| w.field("x", &text)))));
         let object = format!("{{\"x\":\"{text}\"}}");
         assert_eq!(rendition.lock().len(), 4);
         assert_eq!(rendition.whole().await.unwrap(), format!("[{object},{object},{object}]"));
@@ -398,9 +398,9 @@ mod tests {
     async fn large_renditions_are_compressed() {
         let large = "x".repeat(5000);
         for (text, compressed) in [("small", false), (large.as_str(), true)] {
-            let (rendition, mut pen) = Rendition::begin(true);
-            pen.write(text.as_bytes().to_vec());
-            pen.finish();
+            let (rendition, mut writer) = Rendition::begin(true);
+            writer.write(text.as_bytes().to_vec());
+            writer.finish();
             let response = rendition.response("text/plain").await.unwrap();
             assert_eq!(response.headers().contains_key(CONTENT_ENCODING), compressed);
             let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -415,15 +415,15 @@ mod tests {
 
     #[tokio::test]
     async fn failed_rendering_breaks_the_response() {
-        let (rendition, pen) = Rendition::begin(false);
-        drop(pen);
+        let (rendition, writer) = Rendition::begin(false);
+        drop(writer);
         let refused = rendition.response("text/plain").await.map(drop).unwrap_err();
         assert_eq!(refused.status, 500);
-        let (rendition, mut pen) = Rendition::begin(false);
-        pen.write(b"a".to_vec());
-        pen.write(b"b".to_vec());
+        let (rendition, mut writer) = Rendition::begin(false);
+        writer.write(b"a".to_vec());
+        writer.write(b"b".to_vec());
         let response = rendition.response("text/plain").await.unwrap();
-        drop(pen);
+        drop(writer);
         assert!(response.into_body().collect().await.is_err(), "the body must not look whole");
     }
 }

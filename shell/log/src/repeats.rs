@@ -19,7 +19,7 @@ pub(crate) struct Repeats {
     /// Empty before the first line.
     places: Vec<Place>,
     /// Places that hold lines back.
-    holding: usize,
+    suppressing: usize,
 }
 
 #[derive(Clone, Default)]
@@ -27,21 +27,21 @@ struct Place {
     hash: u64,
     since: Option<Instant>,
     written: u64,
-    held_back: u64,
+    suppressed: u64,
     /// The line, once one is held back.
     line: Vec<u8>,
 }
 
 /// A line that was held back, without its time, and how often.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HeldBack {
+pub(crate) struct Suppressed {
     pub line: Vec<u8>,
     pub times: u64,
 }
 
 impl Repeats {
     /// Whether to write a line (passed without its time), and the suppressed line to write before it.
-    pub fn admit(&mut self, now: Instant, line: &[u8]) -> (bool, Option<HeldBack>) {
+    pub fn admit(&mut self, now: Instant, line: &[u8]) -> (bool, Option<Suppressed>) {
         let hash = self.hasher.hash_one(line);
         if self.places.is_empty() {
             self.places.resize(PLACES, Place::default());
@@ -50,45 +50,45 @@ impl Repeats {
         let current =
             place.hash == hash && place.since.is_some_and(|since| now.duration_since(since) < WINDOW);
         if !current {
-            let held_back = take(place, &mut self.holding);
+            let suppressed = take(place, &mut self.suppressing);
             (place.hash, place.since, place.written) = (hash, Some(now), 1);
-            return (true, held_back);
+            return (true, suppressed);
         }
         if place.written < REPEATS_MAX {
             place.written += 1;
             return (true, None);
         }
-        if place.held_back == 0 {
+        if place.suppressed == 0 {
             place.line = line.to_vec();
-            self.holding += 1;
+            self.suppressing += 1;
         }
-        place.held_back += 1;
+        place.suppressed += 1;
         (false, None)
     }
 
-    pub fn is_holding(&self) -> bool {
-        self.holding > 0
+    pub fn has_suppressed(&self) -> bool {
+        self.suppressing > 0
     }
 
     /// Lines suppressed in expired windows, or, on exit, in all.
-    pub fn expired(&mut self, now: Instant, all: bool) -> Vec<HeldBack> {
-        if self.holding == 0 {
+    pub fn expired(&mut self, now: Instant, all: bool) -> Vec<Suppressed> {
+        if self.suppressing == 0 {
             return Vec::new();
         }
         let over = |since: Instant| all || now.duration_since(since) >= WINDOW;
-        let Self { places, holding, .. } = self;
+        let Self { places, suppressing, .. } = self;
         let expired = places.iter_mut().filter(|place| place.since.is_some_and(over));
-        expired.filter_map(|place| take(place, holding)).collect()
+        expired.filter_map(|place| take(place, suppressing)).collect()
     }
 }
 
-fn take(place: &mut Place, holding: &mut usize) -> Option<HeldBack> {
-    if place.held_back == 0 {
+fn take(place: &mut Place, suppressing: &mut usize) -> Option<Suppressed> {
+    if place.suppressed == 0 {
         return None;
     }
-    *holding -= 1;
+    *suppressing -= 1;
     place.since = None;
-    Some(HeldBack { line: std::mem::take(&mut place.line), times: std::mem::take(&mut place.held_back) })
+    Some(Suppressed { line: std::mem::take(&mut place.line), times: std::mem::take(&mut place.suppressed) })
 }
 
 #[cfg(test)]
@@ -101,11 +101,11 @@ mod tests {
         let written: Vec<bool> = (0..5).map(|_| repeats.admit(start, b"same").0).collect();
         assert_eq!(written, [true, true, true, false, false]);
         assert_eq!(repeats.admit(start, b"other"), (true, None));
-        assert!(repeats.is_holding());
+        assert!(repeats.has_suppressed());
         assert_eq!(repeats.expired(start, false), []);
-        let held_back = HeldBack { line: b"same".to_vec(), times: 2 };
-        assert_eq!(repeats.expired(start + WINDOW, false), [held_back]);
-        assert!(!repeats.is_holding());
+        let suppressed = Suppressed { line: b"same".to_vec(), times: 2 };
+        assert_eq!(repeats.expired(start + WINDOW, false), [suppressed]);
+        assert!(!repeats.has_suppressed());
     }
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
         for _ in 0..=REPEATS_MAX {
             repeats.admit(start, b"same");
         }
-        let held_back = HeldBack { line: b"same".to_vec(), times: 1 };
-        assert_eq!(repeats.admit(start + WINDOW, b"same"), (true, Some(held_back)));
+        let suppressed = Suppressed { line: b"same".to_vec(), times: 1 };
+        assert_eq!(repeats.admit(start + WINDOW, b"same"), (true, Some(suppressed)));
         assert_eq!(repeats.admit(start + WINDOW, b"same"), (true, None));
     }
 }

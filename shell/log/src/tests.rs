@@ -61,7 +61,7 @@ fn buffered_lines_keep_their_format() {
             style(format).own_line(std::time::SystemTime::now(), Level::WARN, "dropped", ("dropped", 7));
         assert!(line.trim_end().ends_with(expected), "{line}");
         let rest = line.as_bytes()[format.time_bytes()..].to_vec();
-        let repeated = writer::repeated(format, &repeats::HeldBack { line: rest, times: 5 });
+        let repeated = writer::repeated(format, &repeats::Suppressed { line: rest, times: 5 });
         match format {
             LogFormat::Text => assert!(repeated.ends_with(" dropped=7 repeated=5\n"), "{repeated}"),
             LogFormat::Json => {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Level;
 
 use crate::format::{JSON_START, LogFormat, Style};
-use crate::repeats::{HeldBack, Repeats, WINDOW};
+use crate::repeats::{Repeats, Suppressed, WINDOW};
 use crate::time::write_timestamp;
 
 /// Bytes that may wait to be written; with more, lines are dropped and counted.
@@ -53,8 +53,8 @@ impl Pending {
         }
     }
 
-    fn append_held_back(&mut self, style: Style, held_back: HeldBack) {
-        let line = repeated(style.format, &held_back);
+    fn append_suppressed(&mut self, style: Style, suppressed: Suppressed) {
+        let line = repeated(style.format, &suppressed);
         self.append(line.as_bytes());
     }
 }
@@ -86,10 +86,10 @@ impl Writer {
         if pending.closed {
             return;
         }
-        let (admitted, held_back) =
+        let (admitted, suppressed) =
             pending.repeats.admit(Instant::now(), &line.as_bytes()[self.style.format.time_bytes()..]);
-        if let Some(held_back) = held_back {
-            pending.append_held_back(self.style, held_back);
+        if let Some(suppressed) = suppressed {
+            pending.append_suppressed(self.style, suppressed);
         }
         let was_empty = pending.bytes.is_empty();
         if admitted {
@@ -103,8 +103,8 @@ impl Writer {
     /// Waits until everything is written, for a limited time.
     pub fn flush(&self) {
         let mut pending = self.lock();
-        for held_back in pending.repeats.expired(Instant::now(), true) {
-            pending.append_held_back(self.style, held_back);
+        for suppressed in pending.repeats.expired(Instant::now(), true) {
+            pending.append_suppressed(self.style, suppressed);
         }
         pending.flushing = true;
         self.filled.notify_one();
@@ -144,12 +144,12 @@ impl Writer {
     fn take(&self, bytes: &mut Vec<u8>) -> u64 {
         let mut pending = self.lock();
         while pending.bytes.is_empty() {
-            pending = match pending.repeats.is_holding() {
+            pending = match pending.repeats.has_suppressed() {
                 true => self.filled.wait_timeout(pending, WINDOW).expect(POISONED).0,
                 false => self.filled.wait(pending).expect(POISONED),
             };
-            for held_back in pending.repeats.expired(Instant::now(), false) {
-                pending.append_held_back(self.style, held_back);
+            for suppressed in pending.repeats.expired(Instant::now(), false) {
+                pending.append_suppressed(self.style, suppressed);
             }
         }
         let gathering = |pending: &mut Pending| !pending.flushing;
@@ -165,7 +165,7 @@ impl Writer {
 }
 
 /// A suppressed line with the current time and its number of repeats.
-pub(crate) fn repeated(format: LogFormat, HeldBack { line, times }: &HeldBack) -> String {
+pub(crate) fn repeated(format: LogFormat, Suppressed { line, times }: &Suppressed) -> String {
     let mut text = String::with_capacity(line.len() + 64);
     if format == LogFormat::Json {
         text.push_str(JSON_START);

@@ -16,7 +16,7 @@ mod tests;
 use std::sync::Arc;
 
 use tepui_core_master::{State, excluded_agents};
-use tepui_http::{Pen, Query, write_json};
+use tepui_http::{DocumentWriter, Query, write_json};
 use tepui_program::ServerInfo;
 use tepui_program::classic::Statuses;
 use tepui_proto::json::JsonWriter;
@@ -83,8 +83,8 @@ const TASKS_LIMIT_DEFAULT: usize = 100;
 
 impl Document {
     /// Writes the document of a state, or of the part of it that was selected.
-    pub fn render(self, state: &State, info: &DocumentInfo, page: Page, pen: Pen) {
-        write_json(pen, |w| {
+    pub fn render(self, state: &State, info: &DocumentInfo, page: Page, writer: DocumentWriter) {
+        write_json(writer, |w| {
             w.object(|w| match self {
                 Document::State => master::members(w, state, &Index::new(state), info),
                 Document::Summary => summary::members(w, state, &Index::new(state), info),

@@ -6,8 +6,8 @@ use tepui_authz::{Action, Authorizer};
 use tepui_core_master::State;
 use tepui_http::subject;
 use tepui_http::{
-    Encoding, HttpError, MetricsForm, Pen, Renderings, Rendition, Request, Response, UNVERSIONED, Viewers,
-    write_json,
+    DocumentWriter, Encoding, HttpError, MetricsForm, Renderings, Rendition, Request, Response, UNVERSIONED,
+    Viewers, write_json,
 };
 use tepui_program::document::{is_compressed, respond, tagged};
 use tepui_program::{Process, allowed};
@@ -50,7 +50,7 @@ impl Documents {
     }
 
     /// The newest state as the sender of the request may view it.
-    pub fn seen_by(&self, request: &Request) -> State {
+    pub fn visible_to(&self, request: &Request) -> State {
         self.state().visible_to(&self.authorizer, request.subject())
     }
 
@@ -63,7 +63,7 @@ impl Documents {
         let selection = Selection::from_query(document, &request.query);
         let server = self.process.info_for(&self.authorizer, &request);
         let (info, page) = (DocumentInfo { cluster: self.cluster.clone(), server }, selection.page);
-        let draw = move |state: &State, pen: Pen| document.render(state, &info, page, pen);
+        let draw = move |state: &State, writer: DocumentWriter| document.render(state, &info, page, writer);
         self.tagged(Answer::Document(document, selection.clone()), selection, &request, draw).await
     }
 
@@ -74,9 +74,9 @@ impl Documents {
         encoding: Encoding,
         request: &Request,
     ) -> Result<Response, HttpError> {
-        let draw = move |state: &State, pen: Pen| match encoding {
-            Encoding::Json => read::write(part, state, pen),
-            Encoding::Protobuf => read::encode(part, state, pen),
+        let draw = move |state: &State, writer: DocumentWriter| match encoding {
+            Encoding::Json => read::write(part, state, writer),
+            Encoding::Protobuf => read::encode(part, state, writer),
         };
         let (answer, arrived) = (Answer::Part(part, encoding), self.state().version);
         let rendition = self.rendition(answer, arrived, Selection::default(), request, draw);
@@ -85,13 +85,15 @@ impl Documents {
 
     /// `/allocator/offer_constraints_debug`: why frameworks are not offered agents.
     pub async fn excluded(&self, request: Request) -> Result<Response, HttpError> {
-        let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::excluded(w, state));
+        let draw =
+            move |state: &State, writer: DocumentWriter| write_json(writer, |w| document::excluded(w, state));
         self.tagged(Answer::OfferConstraints, Selection::default(), &request, draw).await
     }
 
     /// `/registrar(1)/registry`: what outlives this master.
     pub async fn registry(&self, request: Request) -> Result<Response, HttpError> {
-        let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::registry(w, state));
+        let draw =
+            move |state: &State, writer: DocumentWriter| write_json(writer, |w| document::registry(w, state));
         self.tagged(Answer::Registry, Selection::default(), &request, draw).await
     }
 
@@ -104,8 +106,8 @@ impl Documents {
         request: &Request,
     ) -> Result<Response, HttpError> {
         let queues = Queues { shared_renditions: self.renderings.hits(), ..queues };
-        let draw = move |state: &State, pen: Pen| {
-            form.draw(&metrics::collect(state, &sensors, queues), pen);
+        let draw = move |state: &State, writer: DocumentWriter| {
+            form.draw(&metrics::collect(state, &sensors, queues), writer);
         };
         let all = Selection::default();
         let rendition = self.rendition(Answer::Metrics(form), UNVERSIONED, all, request, draw);
@@ -121,7 +123,7 @@ impl Documents {
         answer: Answer,
         selection: Selection,
         request: &Request,
-        draw: impl FnOnce(&State, Pen) + Send + 'static,
+        draw: impl FnOnce(&State, DocumentWriter) + Send + 'static,
     ) -> Result<Response, HttpError> {
         let arrived = self.state();
         let render = || self.rendition(answer, arrived.version, selection, request, draw);
@@ -135,18 +137,18 @@ impl Documents {
         arrived: u64,
         selection: Selection,
         request: &Request,
-        draw: impl FnOnce(&State, Pen) + Send + 'static,
+        draw: impl FnOnce(&State, DocumentWriter) + Send + 'static,
     ) -> Arc<Rendition> {
         let gzip = is_compressed(request);
         let (authorizer, reader) = (self.authorizer.clone(), request.principal.clone());
         let key = Key { answer, gzip, viewers: Viewers::new(authorizer.is_set(), reader.clone()) };
         let states = self.states.clone();
-        self.renderings.get(key, arrived, gzip, move |pen| {
+        self.renderings.get(key, arrived, gzip, move |writer| {
             let state = states.borrow().clone();
             if arrived != UNVERSIONED {
-                pen.set_version(state.version);
+                writer.set_version(state.version);
             }
-            draw(&selection.of(&state).visible_to(&authorizer, subject(reader.as_ref())), pen);
+            draw(&selection.of(&state).visible_to(&authorizer, subject(reader.as_ref())), writer);
         })
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn explain(
 fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), HttpError> {
     match subject {
         Subject::Role(role) => program.documents.allowed(request, Action::ViewRole, Some(role.as_str())),
-        Subject::Framework(id) => match program.documents.seen_by(request).frameworks.contains_key(id) {
+        Subject::Framework(id) => match program.documents.visible_to(request).frameworks.contains_key(id) {
             true => Ok(()),
             false => Err(HttpError::not_found()),
         },

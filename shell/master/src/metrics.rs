@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tepui_core_master::State;
-use tepui_http::{Encoding, Metrics, MetricsForm, Pen};
+use tepui_http::{DocumentWriter, Encoding, Metrics, MetricsForm};
 use tepui_program::System;
 use tepui_program::metrics::{disk_room, timer, uptime_secs};
 use tepui_proto::mesos::v1::master::{Response, response};
@@ -60,15 +60,15 @@ impl Form {
         }
     }
 
-    pub fn draw(self, metrics: &Metrics, mut pen: Pen) {
+    pub fn draw(self, metrics: &Metrics, mut writer: DocumentWriter) {
         match self {
-            Form::Document(form) => form.draw(metrics, pen),
+            Form::Document(form) => form.draw(metrics, writer),
             Form::List(encoding) => {
                 let get_metrics = response::GetMetrics { metrics: metrics.list(), ..Default::default() };
                 let kind = Some(response::Type::GET_METRICS);
                 let answer = Response { r#type: kind, get_metrics: get_metrics.into(), ..Default::default() };
-                pen.write(encoding.encode(&answer).to_vec());
-                pen.finish();
+                writer.write(encoding.encode(&answer).to_vec());
+                writer.finish();
             }
         }
     }

@@ -10,7 +10,7 @@ mod tasks;
 
 use tepui_core_master::State;
 use tepui_fsm::Wall;
-use tepui_http::{Encoding, Pen, write_json};
+use tepui_http::{DocumentWriter, Encoding, write_json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::response::{self, GetState};
@@ -35,9 +35,9 @@ pub(crate) enum Part {
 }
 
 /// The answer to a read, as JSON.
-pub(crate) fn write(part: Part, state: &State, pen: Pen) {
+pub(crate) fn write(part: Part, state: &State, writer: DocumentWriter) {
     let index = Index::new(state);
-    write_json(pen, |w| {
+    write_json(writer, |w| {
         w.object(|w| {
             w.field("type", part.kind().proto_name());
             part.json_member(w, state, &index);
@@ -46,16 +46,16 @@ pub(crate) fn write(part: Part, state: &State, pen: Pen) {
 }
 
 /// The same in binary form.
-pub(crate) fn encode(part: Part, state: &State, mut pen: Pen) {
-    pen.write(wire::encode(&part.message(state, &Index::new(state))));
-    pen.finish();
+pub(crate) fn encode(part: Part, state: &State, mut writer: DocumentWriter) {
+    writer.write(wire::encode(&part.message(state, &Index::new(state))));
+    writer.finish();
 }
 
 /// The first event of an operator's stream.
-pub(crate) fn subscribed(state: &State, encoding: Encoding, mut pen: Pen) {
+pub(crate) fn subscribed(state: &State, encoding: Encoding, mut writer: DocumentWriter) {
     let index = Index::new(state);
     match encoding {
-        Encoding::Json => write_json(pen, |w| {
+        Encoding::Json => write_json(writer, |w| {
             w.object(|w| {
                 w.field("type", "SUBSCRIBED");
                 w.object_field("subscribed", |w| {
@@ -72,8 +72,8 @@ pub(crate) fn subscribed(state: &State, encoding: Encoding, mut pen: Pen) {
             };
             let kind = Some(event::Type::SUBSCRIBED);
             let event = Event { r#type: kind, subscribed: subscribed.into(), ..Default::default() };
-            pen.write(wire::encode(&event));
-            pen.finish();
+            writer.write(wire::encode(&event));
+            writer.finish();
         }
     }
 }

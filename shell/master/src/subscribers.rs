@@ -218,7 +218,7 @@ impl Delivery {
         for (viewer, conns) in views {
             let mut seen = Vec::new();
             for events in events.chunks(BATCH_EVENTS_MAX) {
-                seen.push((EncodedOnce::default(), self.seen_by(viewer.as_ref(), events)));
+                seen.push((EncodedOnce::default(), self.visible_to(viewer.as_ref(), events)));
                 tokio::task::yield_now().await;
             }
             batches.push((conns, seen));
@@ -247,7 +247,7 @@ impl Delivery {
     }
 
     /// The events, or the parts of them, that a principal may see.
-    fn seen_by(
+    fn visible_to(
         &self,
         viewer: Option<&Principal>,
         events: &[(Arc<Event>, Option<Arc<State>>)],
@@ -286,8 +286,8 @@ impl Delivery {
         self.views.insert(view.clone(), None);
         let Newcomers { streams, state } = newcomers;
         let (authorizer, View { encoding, viewers }) = (self.authorizer.clone(), view.clone());
-        let rendition = self.renderings.alone(false, move |pen| {
-            read::subscribed(&state.visible_to(&authorizer, viewers.subject()), encoding, pen);
+        let rendition = self.renderings.alone(false, move |writer| {
+            read::subscribed(&state.visible_to(&authorizer, viewers.subject()), encoding, writer);
         });
         self.rendering.spawn(async move {
             rendition.over().await;

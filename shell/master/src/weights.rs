@@ -30,7 +30,7 @@ pub(crate) async fn weights(
     }
     request.expect_method("GET, PUT")?;
     if request.method == Method::GET {
-        return Ok(json(&request.query, list(&program.documents.seen_by(&request))));
+        return Ok(json(&request.query, list(&program.documents.visible_to(&request))));
     }
     let body = request.read_body(operator::CALL_BYTES_MAX).await?;
     let weight_infos = parse(&body).map_err(HttpError::bad_request)?;

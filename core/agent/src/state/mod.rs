@@ -380,7 +380,7 @@ impl Executor {
     }
 
     /// What it has by itself in the master's books; an executor that the agent made is not in them.
-    pub(crate) fn own_booked(&self) -> Resources {
+    pub(crate) fn own_allocated(&self) -> Resources {
         match self.generated {
             true => Resources::default(),
             false => Resources::from_proto(&self.info.resources).unwrap_or_default(),
@@ -388,8 +388,8 @@ impl Executor {
     }
 
     /// What it has in the master's books, with its live tasks.
-    pub(crate) fn booked(&self) -> Resources {
-        self.live_tasks().fold(self.own_booked(), |sum, task| sum + &task.resources)
+    pub(crate) fn allocated(&self) -> Resources {
+        self.live_tasks().fold(self.own_allocated(), |sum, task| sum + &task.resources)
     }
 
     /// How much more than it has its container may use, by resource; infinite, if as much as there is.

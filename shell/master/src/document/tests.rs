@@ -98,8 +98,8 @@ async fn rendered(document: Document, query: &str) -> (usize, usize, usize, usiz
     let selection = Selection::from_query(document, &query);
     let part = selection.of(&cluster());
     let tasks = part.frameworks.values().map(|framework| framework.tasks.size()).sum();
-    let (rendition, pen) = Rendition::begin(false);
-    document.render(&part, &DocumentInfo::default(), selection.page, pen);
+    let (rendition, writer) = Rendition::begin(false);
+    document.render(&part, &DocumentInfo::default(), selection.page, writer);
     let text = rendition.whole().await.unwrap();
     let written = std::str::from_utf8(&text).unwrap().matches(r#""slave_id":"A"#).count();
     (part.agents.size(), part.frameworks.size(), tasks, written)
@@ -114,8 +114,8 @@ async fn show_reasons_adds_status_messages() {
         ("framework_id=F2&limit=3&show_reasons=true", 3),
     ] {
         let selection = Selection::from_query(Document::Tasks, &Query::parse(query));
-        let (rendition, pen) = Rendition::begin(false);
-        Document::Tasks.render(&selection.of(&cluster()), &DocumentInfo::default(), selection.page, pen);
+        let (rendition, writer) = Rendition::begin(false);
+        Document::Tasks.render(&selection.of(&cluster()), &DocumentInfo::default(), selection.page, writer);
         let text = rendition.whole().await.unwrap();
         let said = std::str::from_utf8(&text).unwrap().matches(r#""message":"why""#).count();
         assert_eq!(said, expected, "{query}");
@@ -133,8 +133,13 @@ async fn state_summary_counts_tasks_without_iterating_them() {
     };
     let frameworks =
         whole.frameworks.iter().map(|(id, framework)| (id.clone(), without(framework))).collect();
-    let (rendition, pen) = Rendition::begin(false);
-    Document::Summary.render(&State { frameworks, ..whole }, &DocumentInfo::default(), Page::default(), pen);
+    let (rendition, writer) = Rendition::begin(false);
+    Document::Summary.render(
+        &State { frameworks, ..whole },
+        &DocumentInfo::default(),
+        Page::default(),
+        writer,
+    );
     let summary: Value = serde_json::from_slice(&rendition.whole().await.unwrap()).unwrap();
     let agents: Vec<String> = (0..AGENTS).map(|number| format!("A{number}")).collect();
     for framework in summary["frameworks"].as_array().unwrap() {

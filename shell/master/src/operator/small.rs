@@ -16,7 +16,7 @@ pub(super) fn answer(program: &Program, kind: Type, request: &Request) -> Result
     if let Some(action) = needed(kind) {
         program.documents.allowed(request, action, None)?;
     }
-    let state = program.documents.seen_by(request);
+    let state = program.documents.visible_to(request);
     let mut answer = Answer::default();
     match kind {
         Type::GET_HEALTH => {

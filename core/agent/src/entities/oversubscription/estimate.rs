@@ -98,7 +98,7 @@ fn unused(agent: &Agent, now: Mono, compressible_only: bool, watch: Duration) ->
     let (mut cpus, mut megabytes) = (0, 0);
     for executor in executors(agent) {
         let Some(watched) = watched(agent, &executor.container_id, now, watch) else { continue };
-        let firm = executor.booked().non_revocable();
+        let firm = executor.allocated().non_revocable();
         cpus += idle(firm.cpus(), watched.cpus);
         megabytes += idle(firm.mem(), watched.megabytes);
     }

@@ -104,7 +104,7 @@ pub(crate) fn restore(agent: &mut Agent, now: Now) {
         }
         if executor.preempted().is_some() {
             let tasks = executor.tasks.values();
-            let held = tasks.fold(executor.own_booked(), |sum, task| sum + &task.resources);
+            let held = tasks.fold(executor.own_allocated(), |sum, task| sum + &task.resources);
             agent.slack.leaving.insert(key.clone(), held);
         }
         if executor.phase == ExecutorPhase::Pending {
@@ -148,7 +148,7 @@ fn preempt_holders(agent: &mut Agent, now: Now, role: Option<&Role>, out: &mut O
         return;
     }
     let staying =
-        executors(agent).filter(|executor| !executor.is_ending()).map(|it| holding(it, it.booked()));
+        executors(agent).filter(|executor| !executor.is_ending()).map(|it| holding(it, it.allocated()));
     for (framework, id) in choose::victims(&agent.state.total, staying.collect()) {
         let message = match role {
             Some(role) => format!("Role '{role}' took back the resources that were lent"),
@@ -160,7 +160,7 @@ fn preempt_holders(agent: &mut Agent, now: Now, role: Option<&Role>, out: &mut O
             message,
         };
         agent.state.counters.slack_evictions += 1;
-        if let Some(held) = agent.state.executor(&framework, &id).map(Executor::booked) {
+        if let Some(held) = agent.state.executor(&framework, &id).map(Executor::allocated) {
             agent.slack.leaving.insert((framework.clone(), id.clone()), held);
         }
         lifecycle::preempt(agent, now, &framework, &id, cause, out);
@@ -179,7 +179,7 @@ fn held_by_others(agent: &Agent, key: &ExecutorKey) -> Vec<Holding> {
         let held = match agent.slack.leaving.get(&own) {
             Some(held) => held.clone(),
             None if own != *key && agent.slack.waiting.contains_key(&own) => running(it),
-            None => it.booked(),
+            None => it.allocated(),
         };
         holding(it, held)
     };
@@ -216,17 +216,17 @@ fn holding(executor: &Executor, held: Resources) -> Holding {
 /// Of an executor for which more waits: what it has by now.
 fn running(executor: &Executor) -> Resources {
     let launched = executor.live_tasks().filter(|task| task.stage.is_launched());
-    let own = if executor.has_container() { executor.own_booked() } else { Resources::default() };
+    let own = if executor.has_container() { executor.own_allocated() } else { Resources::default() };
     launched.fold(own, |sum, task| sum + &task.resources)
 }
 
 fn is_borrower(executor: &Executor) -> bool {
-    executor.booked().iter().any(|resource| resource.revocable() == Revocable::AllocationSlack)
+    executor.allocated().iter().any(|resource| resource.revocable() == Revocable::AllocationSlack)
 }
 
 /// Its role: by its reserved resources, else by its allocated ones. Lent resources do not count.
 fn role_of(executor: &Executor) -> Option<Role> {
-    let all = executor.booked().non_revocable();
+    let all = executor.allocated().non_revocable();
     let reserved = all.iter().find_map(|resource| resource.reservation_role().cloned());
     reserved.or_else(|| all.iter().find_map(|resource| resource.allocation().cloned()))
 }
