@@ -18,8 +18,8 @@ const DISABLED: &str = "I/O switchboard server was disabled for this container";
 #[derive(Args)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Exits with the task's code (128+N if signal N ended it, 125 if it was lost) when it ends, with 0 at the \
-                  detach keys or if only its output ends."
+    after_help = "Exits with the task's code (128+N if signal N terminated it, 125 if it was lost) when it terminates, with 0 \
+                  at the detach keys or if only its output ends."
 )]
 pub struct Attach {
     #[command(flatten)]

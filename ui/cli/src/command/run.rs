@@ -24,8 +24,8 @@ const RECONNECT_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
 /// Exit codes, for the help.
 const EXIT_CODES: &str = "\
-Exits with the task's code (of several tasks the highest), with 128+N if signal N ended it, with 125 if it was lost or \
-    could not run, and with 1 if there is no master or it is interrupted.";
+Exits with the task's code (of several tasks the highest), with 128+N if signal N terminated it, with 125 if it was lost \
+    or could not run, and with 1 without a master or on an interrupt.";
 
 /// Run a command as a task: `tepui run --cpus 0.5 -- sleep 10`.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +36,7 @@ pub struct Run {
     /// Name of the task; a number is appended with --count.
     #[arg(long, default_value = "run")]
     pub name: String,
+    /// Cpu request.
     #[arg(long, default_value_t = 0.1)]
     pub cpus: f64,
     /// Memory request in megabytes.

@@ -54,7 +54,7 @@ enum Action {
     /// Print the configurations of a service.
     #[command(alias = "configs")]
     Config(read::Config),
-    /// Print what the scheduler of a service does and why.
+    /// Print the scheduler's plans, offers and reservations, with the reasons for its decisions.
     Debug(read::Debug),
     /// Send a new spec to a running service, or have it read its files again, and roll out what changed.
     Update(change::Update),

@@ -72,6 +72,20 @@ const AGENT: Groups = &[
         ],
     ),
     (
+        "Images and volumes",
+        &[
+            "image_providers",
+            "docker_registry",
+            "docker_config",
+            "docker_store_dir",
+            "image_provisioner_backend",
+            "image_gc_config",
+            "docker_volume_checkpoint_dir",
+            "docker_volume_chown",
+            "docker_volume_plugin_dirs",
+        ],
+    ),
+    (
         "Restarts and time limits",
         &[
             "recover",
@@ -353,8 +367,8 @@ const VALUES: &[(&str, &str)] = &[
     ("_resources", "RESOURCES"),
 ];
 
-const ENVIRONMENT: &str = "Flags may be written with dashes or underscores, and may stand in the environment as TEPUI_<FLAG> or \
-     MESOS_<FLAG>; --no-<flag> is --<flag>=false; a value file:///path is what that file holds.";
+const ENVIRONMENT: &str = "Flags are written with dashes or underscores, or set in the environment as TEPUI_<FLAG> or MESOS_<FLAG>; \
+     --no-<flag> is --<flag>=false; a value file:///path is replaced by the content of that file.";
 
 /// The tree with the flags of both programs in groups.
 pub fn grouped(command: Command) -> Command {
