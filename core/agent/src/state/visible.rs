@@ -3,6 +3,8 @@
 use alloc::sync::Arc;
 
 use tepui_authz::{Action, Authorizer, Subject};
+use tepui_proto::mesos::v1 as pb;
+use tepui_resources::{Operation, Resource};
 
 use super::{Container, Executor, Framework, State, Task};
 
@@ -50,12 +52,38 @@ impl Viewer<'_> {
         let live = all.frameworks.values().filter(is_seen);
         let completed = all.completed_frameworks.iter().filter(is_seen);
         let containers = all.containers.iter().filter(|(_, one)| self.container(all, one));
+        let operations = all.operations.iter().filter(|(_, one)| self.can_view_operation(one));
         State {
+            info: self.info(&all.info),
+            total: all.total.filter(|resource| self.can_view_resource(resource)),
+            operations: operations.map(|(id, one)| (*id, one.clone())).collect(),
             containers: containers.map(|(id, one)| (id.clone(), one.clone())).collect(),
             frameworks: live.map(|framework| (framework.id.clone(), self.framework(framework))).collect(),
             completed_frameworks: completed.map(|framework| self.framework(framework)).collect(),
             ..all.clone()
         }
+    }
+
+    fn info(&self, all: &Arc<pb::AgentInfo>) -> Arc<pb::AgentInfo> {
+        let mut info = pb::AgentInfo::clone(all);
+        let is_role_seen = |role: &str| role == "*" || self.is_authorized(Action::ViewRole, role);
+        info.resources.retain(|resource| {
+            let roles = resource.reservations.iter().filter_map(|reservation| reservation.role.as_deref());
+            roles.chain(resource.role.as_deref()).all(is_role_seen)
+        });
+        Arc::new(info)
+    }
+
+    fn can_view_resource(&self, resource: &Resource) -> bool {
+        let reserved = resource.reservations().iter().map(|reservation| &reservation.role);
+        let mut roles = reserved.chain(resource.allocation());
+        roles.all(|role| self.is_authorized(Action::ViewRole, role.as_str()))
+    }
+
+    /// By the roles of its resources; an operation that cannot be read belongs to none.
+    fn can_view_operation(&self, operation: &pb::Operation) -> bool {
+        let info = Operation::from_proto(&operation.info).ok().flatten();
+        info.is_some_and(|info| info.resources().all(|resource| self.can_view_resource(resource)))
     }
 
     /// One that was launched by a call: as its executor's, or standing alone.

@@ -13,7 +13,7 @@ use tepui_proto::mesos::v1::master::event::Type;
 use tepui_resources::{Resource, Resources};
 use tepui_types::{FrameworkId, TaskId};
 
-use super::{Agent, Executor, Framework, Map, Recent, State, Tallies, Task};
+use super::{Agent, Executor, Framework, Map, Operation, Recent, State, Tallies, Task};
 
 impl State {
     /// What `subject` may see of it. Cheap if there are no rules.
@@ -173,6 +173,7 @@ impl Viewer<'_> {
         let operations = all.operations.iter().filter(|(_, operation)| {
             let framework = operation.framework_id.as_ref();
             framework.is_none_or(|framework| seen.frameworks.contains_key(framework))
+                && self.can_view_operation(operation)
         });
         Arc::new(Agent {
             info: self.agent_info(&all.info),
@@ -201,6 +202,12 @@ impl Viewer<'_> {
         roles.chain(old).all(|role| self.is_authorized(Action::ViewRole, role))
     }
 
+    /// By the roles of its resources; an operation that cannot be read belongs to none.
+    fn can_view_operation(&self, operation: &Operation) -> bool {
+        let info = tepui_resources::Operation::from_proto(&operation.operation.info).ok().flatten();
+        info.is_some_and(|info| info.resources().all(|resource| self.can_view_roles_of(resource)))
+    }
+
     fn agent_added(&self, event: &Event) -> Event {
         let mut event = event.clone();
         let agent = event.agent_added.get_or_insert_default().agent.get_or_insert_default();
@@ -215,12 +222,12 @@ impl Viewer<'_> {
 
     /// Resources of which every role may be seen.
     fn resources(&self, all: &Resources) -> Resources {
-        let is_seen = |resource: &Resource| {
-            let reserved = resource.reservations().iter().map(|reservation| &reservation.role);
-            reserved
-                .chain(resource.allocation())
-                .all(|role| self.is_authorized(Action::ViewRole, role.as_str()))
-        };
-        all.filter(is_seen)
+        all.filter(|resource| self.can_view_roles_of(resource))
+    }
+
+    fn can_view_roles_of(&self, resource: &Resource) -> bool {
+        let reserved = resource.reservations().iter().map(|reservation| &reservation.role);
+        let mut roles = reserved.chain(resource.allocation());
+        roles.all(|role| self.is_authorized(Action::ViewRole, role.as_str()))
     }
 }
