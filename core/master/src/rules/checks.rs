@@ -14,7 +14,7 @@ use tepui_proto::mesos::v1::framework_info::capability::Type as FrameworkCapabil
 use tepui_proto::mesos::v1::offer::Operation as Message;
 use tepui_proto::mesos::v1::offer::operation::{LaunchGroup, Type};
 use tepui_proto::wire;
-use tepui_resources::{Operation, Resources};
+use tepui_resources::{Format, Operation, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
 use crate::master::Master;
@@ -250,7 +250,8 @@ fn against_state(master: &Master, accepted: &AcceptedOffers, operation: &Operati
         total: &agent.total,
         used: &used,
     };
-    validate::operation::operation(&scene, operation)
+    validate::operation::operation(&scene, operation)?;
+    description_has_room(agent, operation, master.config.limits.agent_info)
 }
 
 /// The same for operators, who reserve for any role.
@@ -270,7 +271,30 @@ pub(crate) fn operators_operation(
         total: &agent.total,
         used: &used,
     };
-    validate::operation::operation(&scene, operation)
+    validate::operation::operation(&scene, operation)?;
+    description_has_room(agent, operation, master.config.limits.agent_info)
+}
+
+/// Everything of a description but its AgentInfo and resources, and what each resource takes beside its own bytes.
+const DESCRIPTION_BYTES: usize = 1024;
+const ENTRY_BYTES: usize = 8;
+
+/// Rejects a reservation or volume with which the master would reject the agent the next time it registers.
+fn description_has_room(agent: &Agent, operation: &Operation, bytes_max: usize) -> Result<(), String> {
+    if !matches!(operation, Operation::Reserve { .. } | Operation::Create { .. }) {
+        return Ok(());
+    }
+    // Resources that the agent does not have are rejected later.
+    let Ok(total) = agent.total.apply(&operation.clone().unallocate()) else { return Ok(()) };
+    let entries = total.iter().map(|resource| ENTRY_BYTES + wire::size(&resource.to_proto(Format::Post)));
+    let bytes = DESCRIPTION_BYTES + wire::size(&*agent.info) + entries.sum::<usize>();
+    match bytes <= bytes_max {
+        true => Ok(()),
+        false => Err(format!(
+            "The description of the agent would take {bytes} bytes with its 'resources', more than the limit of \
+             {bytes_max} (--max_agent_info_size)"
+        )),
+    }
 }
 
 /// The parties of an ACCEPT.

@@ -1,6 +1,8 @@
 //! What flags limit: rates, ages, lengths of lists, the life of an offer.
 
+use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use expect_test::{Expect, expect};
@@ -353,6 +355,68 @@ fn weights_are_recorded_once() {
         expect![[r#"
             record initialize cluster m
             record set weights web=2
+        "#]],
+    );
+}
+
+/// An agent with a longer description could not register again. What makes it shorter is not rejected.
+#[test]
+fn reservations_of_an_agent_are_limited_by_the_size_of_its_description() {
+    let mut config = Config::default();
+    config.limits.agent_info = 4000;
+    let call = |kind: &str, label: &str| {
+        let labels = format!(r#"{{"labels":[{{"key":"{label}","value":"{}"}}]}}"#, "x".repeat(1000));
+        let reservation = format!(r#"{{"type":"DYNAMIC","role":"web","labels":{labels}}}"#);
+        let resource = format!(
+            r#"{{"name":"disk","type":"SCALAR","scalar":{{"value":1}},"reservations":[{reservation}]}}"#
+        );
+        let body = format!(r#"{{"agent_id":{{"value":"@A"}},"resources":[{resource}]}}"#);
+        format!(r#"call {{"type":"{kind}_RESOURCES","{}_resources":{body}}}"#, kind.to_lowercase())
+    };
+    let calls = [call("RESERVE", "a"), call("RESERVE", "b"), call("RESERVE", "c"), call("UNRESERVE", "a")];
+    check_with(
+        config,
+        &format!("agent A cpus:4 disk:150\n{}\n{}", calls.join("\n"), calls[2]),
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            A <- APPLY_OPERATION RESERVE
+            operator <- 202
+            A <- APPLY_OPERATION RESERVE
+            operator <- 202
+            operator <- 400: Invalid RESERVE operation on agent A at slave(1)@A:5051 (A): The description of the agent would take 4278 bytes with its 'resources', more than the limit of 4000 (--max_agent_info_size)
+            A <- APPLY_OPERATION UNRESERVE
+            operator <- 202
+            A <- APPLY_OPERATION RESERVE
+            operator <- 202
+        "#]],
+    );
+}
+
+#[test]
+fn maintenance_schedule_is_limited() {
+    let mut config = Config::default();
+    config.limits.maintenance_schedule = 100;
+    let schedule = |machines: &[&str]| {
+        let machines: Vec<_> = machines.iter().map(|name| format!(r#"{{"hostname":"{name}"}}"#)).collect();
+        let window = format!(
+            r#"{{"machine_ids":[{}],"unavailability":{{"start":{{"nanoseconds":1}}}}}}"#,
+            machines.join(",")
+        );
+        format!(
+            r#"call {{"type":"UPDATE_MAINTENANCE_SCHEDULE","update_maintenance_schedule":{{"schedule":{{"windows":[{window}]}}}}}}"#
+        )
+    };
+    let long = "x".repeat(50);
+    check_with(
+        config,
+        &format!("{}\n{}", schedule(&[&long]), schedule(&[&long, &long.replace('x', "y")])),
+        expect![[r#"
+            record initialize cluster m
+            record schedule maintenance in 1 windows, xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx@ DRAINING
+            operator <- 200
+            operator <- 400: The schedule takes 116 bytes, more than the limit of 100; its field 'windows' takes 114 (--max_maintenance_schedule_size)
         "#]],
     );
 }

@@ -30,6 +30,7 @@ const SIZES: Limits = Limits {
     tasks_of_framework: 7000,
     frameworks: 10,
     role_config: 4000,
+    maintenance_schedule: 4000,
 };
 
 type Members = &'static [(&'static str, &'static str)];

@@ -9,7 +9,7 @@ pub struct Limits {
     pub task_info: usize,
     /// An operation on resources, of a framework or an operator.
     pub operation: usize,
-    /// An AgentInfo with the resources of the agent.
+    /// An AgentInfo with the resources of the agent, also with those that operations reserve.
     pub agent_info: usize,
     /// The descriptions of the live tasks of a framework, and as much of its completed and of its unreachable ones.
     pub tasks_of_framework: usize,
@@ -17,6 +17,8 @@ pub struct Limits {
     pub frameworks: usize,
     /// The weights and quotas of all roles together.
     pub role_config: usize,
+    /// The maintenance schedule.
+    pub maintenance_schedule: usize,
 }
 
 impl Default for Limits {
@@ -30,6 +32,7 @@ impl Default for Limits {
             tasks_of_framework: 1024 * MB,
             frameworks: 10_000,
             role_config: 16 * MB,
+            maintenance_schedule: 4 * MB,
         }
     }
 }

@@ -244,6 +244,7 @@ const MASTER: Groups = &[
             "max_operation_size",
             "max_agent_info_size",
             "max_role_config_size",
+            "max_maintenance_schedule_size",
             "publish_per_framework_metrics",
         ],
     ),

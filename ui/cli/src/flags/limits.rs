@@ -30,6 +30,9 @@ pub struct LimitFlags {
     /// Weights and quotas of all roles together; changes beyond are rejected.
     #[arg(long, value_parser = value::bytes, default_value = "16MB")]
     pub max_role_config_size: u64,
+    /// Maximum size of the maintenance schedule; a larger one is rejected.
+    #[arg(long, value_parser = value::bytes, default_value = "4MB")]
+    pub max_maintenance_schedule_size: u64,
 }
 
 impl LimitFlags {
@@ -43,6 +46,7 @@ impl LimitFlags {
             tasks_of_framework: bytes(self.max_task_bytes_per_framework),
             frameworks: self.max_frameworks,
             role_config: bytes(self.max_role_config_size),
+            maintenance_schedule: bytes(self.max_maintenance_schedule_size),
         }
     }
 }

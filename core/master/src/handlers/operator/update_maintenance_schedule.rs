@@ -9,6 +9,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::machine_info::Mode;
 use tepui_proto::mesos::v1::maintenance::Schedule;
 use tepui_proto::mesos::v1::master::call::UpdateMaintenanceSchedule;
+use tepui_proto::wire;
 use tepui_registry::{Machine, Operation as Record};
 use tepui_types::Rejection;
 
@@ -22,6 +23,9 @@ pub(super) fn update_maintenance_schedule(
     call: &UpdateMaintenanceSchedule,
     out: &mut Out,
 ) -> Result<(), Rejection> {
+    wire::check_size(&*call.schedule, master.config.limits.maintenance_schedule).map_err(|why| {
+        Rejection::bad_request(format!("The schedule {why} (--max_maintenance_schedule_size)"))
+    })?;
     let machines = planned(master, &call.schedule).map_err(Rejection::bad_request)?;
     set(master, Schedule::clone(&call.schedule), machines, out);
     Ok(())
