@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use tepui_facilities::{Facility, Port, available};
 
 use crate::dockerd::{Dockerd, IMAGE, Networks};
-use crate::{Cluster, binary, wait_for};
+use crate::{Cluster, binary, patience, wait_for};
 
 const RESOURCES: &str = "cpus:4;mem:1024;disk:4096;ports:[31000-32000]";
 
@@ -132,6 +132,19 @@ impl Swarm {
         let line = format!("docker -H {} {line}", self.manager.host);
         let ran = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
         String::from_utf8_lossy(&ran.expect("script of util-linux runs").stdout).into_owned()
+    }
+
+    /// Starts `docker events` with these arguments; returns when the manager sends it events.
+    pub fn events(&self, arguments: &[&str]) -> Child {
+        let readers = || {
+            let log = self.manager.log();
+            log.lines().filter(|line| line.contains("request answered") && line.contains("/events")).count()
+        };
+        let before = readers();
+        let mut command = self.manager.command(&[&["events"], arguments].concat());
+        let client = command.stdout(Stdio::piped()).spawn().expect("docker starts");
+        wait_for("the reader of events", || (readers() > before).then_some(()));
+        client
     }
 
     /// Plays cases one after the other on this swarm, removes what each left, and names all that failed.
@@ -264,8 +277,18 @@ impl Manager {
         docker_command(&self.host, &cli.chain(arguments.iter().copied()).collect::<Vec<_>>())
     }
 
+    /// A client that does not end by itself is killed, with the exit code 124.
     pub fn docker(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().expect("docker starts"))
+        let command = self.command(arguments);
+        let mut limited = Command::new("timeout");
+        limited.arg(patience().as_secs().to_string()).arg(command.get_program()).args(command.get_args());
+        Ran::of(
+            limited
+                .stdin(Stdio::null())
+                .env_remove("DOCKER_HOST")
+                .output()
+                .expect("timeout of coreutils starts"),
+        )
     }
 }
 
@@ -274,6 +297,11 @@ pub fn docker_command(host: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("docker");
     command.arg("-H").arg(host).args(arguments).stdin(Stdio::null()).env_remove("DOCKER_HOST");
     command
+}
+
+/// The exit code of a client whose stream ends by itself; `None` if a signal killed it.
+pub fn exit_code(client: &mut Child) -> Option<i32> {
+    wait_for("the end of the client", || client.try_wait().expect("it can be waited for")).code()
 }
 
 impl Ran {

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
-use tepui_e2e::swarm::{Node, Ran, Swarm, docker_command};
+use tepui_e2e::swarm::{Node, Ran, Swarm, docker_command, exit_code};
 use tepui_e2e::{Http, wait_for};
 
 /// What a container asks for, and no network: engines here have no bridge.
@@ -157,12 +157,8 @@ fn logs(swarm: &Swarm) {
 }
 
 fn events(swarm: &Swarm) {
-    let mut follow = swarm.manager.command(&["events"]);
-    let mut follow = follow.stdout(Stdio::piped()).spawn().expect("docker starts");
-    // The subscription is there when an event comes back.
-    let probe = || swarm.ok(&format!("{RUN} --rm -e constraint:node==node-0 busybox true"));
-    probe();
-    probe();
+    let mut follow = swarm.events(&[]);
+    swarm.ok(&format!("{RUN} --rm -e constraint:node==node-0 busybox true"));
     let mut reader = std::io::BufReader::new(follow.stdout.take().expect("piped"));
     let (mut text, wanted) = (String::new(), [" create ", " start ", " die ", "node-0"]);
     while !wanted.iter().all(|word| text.contains(word)) {
@@ -261,7 +257,7 @@ fn foreground_signals(swarm: &Swarm) {
     assert_eq!(line, "ready\n");
     let pid = client.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
-    assert_eq!(client.wait().expect("it ends").code(), Some(7), "the exit code of the command");
+    assert_eq!(exit_code(&mut client), Some(7), "the exit code of the command");
 }
 
 /// The engine starts the container again, and the task goes on with it.

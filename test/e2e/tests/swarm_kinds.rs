@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tepui_e2e::swarm::{Manager, Node, Ran, Swarm};
+use tepui_e2e::swarm::{Manager, Node, Ran, Swarm, exit_code};
 use tepui_e2e::{Http, Scheduler, wait_for};
 
 const BOTH: &str = "cpus:2;mem:1024;disk:1024;ports:[31000-31100]";
@@ -312,7 +312,7 @@ fn commands(swarm: &Swarm) {
         let mut output = BufReader::new(follow.stdout.take().expect("piped")).lines();
         assert_eq!(output.next().expect("a line").expect("read"), "begun");
         swarm.ok("kill long");
-        assert!(output.next().is_none() && follow.wait().expect("it ends").success());
+        assert!(output.next().is_none() && exit_code(&mut follow) == Some(0));
         assert_eq!(swarm.ok("wait long"), "137");
         swarm.ok("rm short long");
     }
@@ -343,6 +343,18 @@ fn wire(swarm: &Swarm) {
     }
 }
 
+/// Reserved cpus and memory of an offer, which may be lent.
+fn owned(offer: &Value) -> Vec<Value> {
+    let all = offer["resources"].as_array().into_iter().flatten();
+    let is_owned = |it: &&Value| {
+        let is_reserved = it["reservations"].as_array().is_some_and(|all| !all.is_empty());
+        is_reserved
+            && it.get("revocable").is_none()
+            && ["cpus", "mem"].contains(&it["name"].as_str().unwrap_or_default())
+    };
+    all.filter(is_owned).cloned().collect()
+}
+
 /// The owner of lent resources needs them while a container runs and its output is followed.
 fn reclaimed(swarm: &Swarm) {
     let with = "-c 1 -m 64m --net none -e constraint:node==node-2 -e constraint:res-type==revocable";
@@ -358,21 +370,20 @@ fn reclaimed(swarm: &Swarm) {
     let mut output = BufReader::new(follow.stdout.take().expect("piped"));
     output.read_line(&mut line).expect("output");
     assert_eq!(line, "begun\n");
-    let mut events = swarm.manager.command(&["events", "--filter", "container=borrower"]);
-    let events = events.stdout(Stdio::piped()).spawn().expect("docker starts");
+    let mut events = swarm.events(&["--filter", "container=borrower"]);
     let mut owner = Scheduler::subscribe(&swarm.cluster.http(), Scheduler::info("ads"));
+    // Nodes without reservations offer to this role too.
     let offer = wait_for("the owner's offer", || {
-        Some(owner.fresh_offer()).filter(|offer| offer["resources"].to_string().contains("\"ads\""))
+        let event = owner.event("offers", |event| event["type"] == "OFFERS").expect("the stream lives");
+        let mut offers = event["offers"]["offers"].as_array().into_iter().flatten();
+        offers.find(|offer| !owned(offer).is_empty()).cloned()
     });
     let mut task = Scheduler::task(&offer, "owned", "true");
-    let reserved = offer["resources"].as_array().expect("a list").iter().filter(|it| {
-        it.get("revocable").is_none() && ["cpus", "mem"].contains(&it["name"].as_str().unwrap_or_default())
-    });
-    task["resources"] = reserved.cloned().collect();
+    task["resources"] = owned(&offer).into();
     owner.launch(&offer, &[task]);
     owner.reach("owned", "TASK_FINISHED");
     // The stream ends with the container.
-    assert_eq!(follow.wait().expect("it ends").code(), Some(0));
+    assert_eq!(exit_code(&mut follow), Some(0));
     let shown = wait_for("the end of the container", || {
         let shown = swarm.ok("ps -a --filter name=borrower --format '{{.Status}}'");
         shown.contains("Exited").then_some(shown)
@@ -382,7 +393,6 @@ fn reclaimed(swarm: &Swarm) {
         Some(swarm.ok("inspect -f {{.State.Error}} borrower")).filter(|error| !error.is_empty())
     });
     assert!(error.to_lowercase().contains("preempted") || error.contains("reclaim"), "{error}");
-    let mut events = events;
     events.kill().expect("it runs");
     let text = Ran::of(events.wait_with_output().expect("it ended")).stdout;
     assert!(text.contains("die"), "{text}");
