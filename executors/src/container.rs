@@ -11,6 +11,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tepui_docker::{ContainerReport, ContainerTask, Created, Engine, EngineFault, Inspected};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 use tracing::warn;
 
 use crate::runner::{self, Perform, Reports};
@@ -23,8 +25,21 @@ const ENGINE_RETRY: Duration = Duration::from_millis(500);
 pub fn main(_: &[String]) -> ExitCode {
     runner::run(|environment, reports| {
         let machine = ContainerMachine::new(environment.shutdown_grace_period);
+        tokio::spawn(pass_on_sigterm(reports.io_events.clone())); // Ends with the executor.
         (machine, EnginePerformer { engine: None, former_end: Arc::default(), reports })
     })
+}
+
+/// The container is not a process of this executor: a default SIGTERM would leave it running.
+async fn pass_on_sigterm(io_events: mpsc::Sender<IoEvent>) {
+    match signal(SignalKind::terminate()) {
+        Ok(mut received) => {
+            while received.recv().await.is_some() {
+                let _ = io_events.send(IoEvent::Terminate).await; // An error means that the executor has ended.
+            }
+        }
+        Err(error) => warn!(%error, "SIGTERM not handled"),
+    }
 }
 
 struct EnginePerformer {

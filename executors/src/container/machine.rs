@@ -45,6 +45,8 @@ pub enum IoEvent {
     Started(Result<(), String>),
     Observed(Observed),
     Inspected(Observed),
+    /// SIGTERM: from an agent to which this executor is not connected.
+    Terminate,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -405,6 +407,7 @@ impl Machine for ContainerMachine {
             IoEvent::Created(outcome) => self.created(moment, outcome, out),
             IoEvent::Observed(observed) => self.observed(moment, observed, out),
             IoEvent::Inspected(observed) => self.inspected(moment, observed, out),
+            IoEvent::Terminate => self.shutdown(moment, out),
             IoEvent::Started(Ok(())) => (),
             IoEvent::Started(Err(message)) => {
                 self.end(moment, TaskState::TASK_FAILED, None, message, out);

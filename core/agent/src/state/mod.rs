@@ -374,6 +374,11 @@ impl Executor {
         cause.filter(|cause| cause.reason == pb::task_status::Reason::REASON_CONTAINER_PREEMPTED)
     }
 
+    /// Whether its framework set a grace period for it: then it may have something to terminate that the agent cannot kill.
+    pub(crate) fn has_own_grace(&self) -> bool {
+        !self.generated && self.info.shutdown_grace_period.is_set()
+    }
+
     /// Tasks that use resources: everything but the terminated ones.
     pub fn live_tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
         self.tasks.values().filter(|task| !task.stage.is_terminated())

@@ -249,3 +249,60 @@ fn qos_corrections_are_rate_limited() {
           container destroy C1
     "#]]);
 }
+
+#[test]
+fn qos_corrections_shut_executors_with_their_own_grace_period_down() {
+    check(
+        "
+        controller load 4 -
+        start
+        recovered
+        go
+        launch t1 needs=cpus~:1 executor=e1 grace=3s
+        e1 subscribe
+        launch t2 needs=cpus~:1 executor=e2 grace=3s
+        load 5 0
+        e1 update t1 KILLED
+        wait 5s
+        ",
+        expect![[r#"
+            > controller load 4 -
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1 needs=cpus~:1 executor=e1 grace=3s
+              = framework F
+              = executor e1 live
+              = task t1 of executor e1
+              container launch C1 cpus:0.5;cpus:1;mem:32
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH t1
+            > launch t2 needs=cpus~:1 executor=e2 grace=3s
+              = executor e2 live
+              = task t2 of executor e2
+              container launch C2 cpus:0.5;cpus:1;mem:32
+            > load 5 0
+              = executor e1 terminating delivered
+              conn 1 <- SHUTDOWN
+              = executor e2 terminating
+              container signal C2 15
+            > e1 update t1 KILLED
+              = update t1#0 TASK_GONE
+              master <- UPDATE t1 TASK_GONE REASON_CONTAINER_PREEMPTED 'Container preempted by QoS
+                  correction'
+              conn 1 <- ACKNOWLEDGED t1
+              conn 2 <- 202
+            > wait 5s
+              container destroy C1
+              container destroy C2
+        "#]],
+    );
+}

@@ -399,3 +399,36 @@ fn killed_adoption_keeps_the_container() {
         "#]],
     );
 }
+
+#[test]
+fn sigterm_stops_the_container_without_a_connection() {
+    check(
+        vec![
+            (1, launch(true)),
+            (2, created()),
+            (3, observed(Observed::Running)),
+            (4, Hear(Event::Disconnected)),
+            (5, Io(IoEvent::Terminate)),
+            (6, Io(IoEvent::Terminate)),
+            (7, observed(Observed::Exited { code: 137, oom_killed: false, error: String::new() })),
+            (7, Due),
+        ],
+        expect![[r#"
+            at 1 (next -)
+              create "web" of busybox
+            at 2 (next -)
+              update t TASK_STARTING {"id":"c1","name":"web"}
+              follow c1
+              start c1
+            at 3 (next -)
+              update t TASK_RUNNING {"id":"c1","name":"web"}
+            at 4 (next -)
+            at 5 (next -)
+              stop c1 3s
+            at 6 (next -)
+            at 7 (next 700ms)
+            at 7 (next -)
+              inspect c1
+        "#]],
+    );
+}

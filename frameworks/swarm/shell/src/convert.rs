@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tepui_client::scheduler::calls;
+use tepui_client::shorthand::duration_info;
 use tepui_client::v1::{
     self, CommandInfo, ExecutorInfo, Filters, FrameworkInfo, Label, Labels, Offer as WireOffer, TaskInfo,
     TaskStatus, executor_info, framework_info, task_status, value,
@@ -17,6 +18,8 @@ use tepui_types::{AgentId, OfferId, TaskId};
 
 /// How long the master keeps the containers of a manager that is gone.
 const FAILOVER_TIMEOUT_SECS: f64 = 7.0 * 24.0 * 3600.0;
+/// Time of an executor to stop its container, which the agent cannot kill. As long as the default grace period for borrowers.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// The framework's name, as in classic Swarm.
 const FRAMEWORK_NAME: &str = "swarm";
 
@@ -165,6 +168,7 @@ fn executor(launch: &Launch, binary: &str, user: &str) -> ExecutorInfo {
         executor_id: v1::ExecutorID { value: launch.task.as_str().to_owned(), ..Default::default() }.into(),
         command: command.into(),
         name: Some("swarm container".to_owned()),
+        shutdown_grace_period: duration_info(SHUTDOWN_GRACE).into(),
         ..Default::default()
     }
 }

@@ -13,6 +13,9 @@ use crate::rules::environment::shutdown_grace;
 use crate::state::bookkeeping::Timer;
 use crate::state::{Cause, ExecutorEvent, ExecutorPhase};
 
+/// As on every platform that agents run on.
+const SIGTERM: i32 = 15;
+
 /// Shuts an executor down; after its grace period it is destroyed.
 pub(crate) fn shutdown_executor(
     agent: &mut Agent,
@@ -32,7 +35,8 @@ pub(crate) fn shutdown_executor(
     request_shutdown(agent, now, framework, id, conn, out);
 }
 
-/// Shuts an executor down because its resources are reclaimed; one that is not connected is destroyed at once.
+/// Shuts an executor down because its resources are reclaimed. One that is not connected gets SIGTERM in its place if it
+/// asked for a grace period, and is destroyed at once otherwise.
 pub(crate) fn preempt(
     agent: &mut Agent,
     now: Now,
@@ -44,12 +48,17 @@ pub(crate) fn preempt(
     let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
         return;
     };
-    let conn = executor.conn();
+    let (conn, container) = (executor.conn(), executor.container_id.clone());
+    let is_pending = executor.phase == ExecutorPhase::Pending;
+    let is_graceful = executor.has_own_grace();
     agent.state.counters.executors_preempted += 1;
-    if conn.is_none() {
+    if is_pending || conn.is_none() && !is_graceful {
         return destroy(agent, now, framework, id, cause, out);
     }
     terminate(agent, framework, id, Some(cause), out);
+    if conn.is_none() {
+        agent.container(ContainerOp::Signal { id: container, signal: SIGTERM }, out);
+    }
     request_shutdown(agent, now, framework, id, conn, out);
 }
 

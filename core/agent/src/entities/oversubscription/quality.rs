@@ -10,11 +10,14 @@ use tepui_types::{ExecutorId, FrameworkId};
 use crate::agent::{Agent, Out};
 use crate::entities::{lifecycle, status};
 use crate::state::bookkeeping::{Load, QosController};
-use crate::state::{Cause, Executor};
+use crate::state::{Cause, Executor, Phase};
 
-/// A new sample of the machine.
+/// A new sample of the machine. Executors that are preempted are destroyed at once, as in v1, unless they asked for a grace
+/// period.
 pub(crate) fn loaded(agent: &mut Agent, now: Now, load: Load, out: &mut Out) {
-    if now.mono < agent.oversubscription.corrected_until {
+    // Executors from before a restart could not be shut down yet.
+    let is_running = agent.state.phase == Phase::Running;
+    if !is_running || now.mono < agent.oversubscription.corrected_until {
         return;
     }
     let going = corrections(agent, load);
@@ -28,8 +31,12 @@ pub(crate) fn loaded(agent: &mut Agent, now: Now, load: Load, out: &mut Out) {
             reason: Reason::REASON_CONTAINER_PREEMPTED,
             message: "Container preempted by QoS correction".into(),
         };
-        agent.state.counters.executors_preempted += 1;
-        lifecycle::destroy(agent, now, &framework, &id, cause, out);
+        if agent.state.executor(&framework, &id).is_some_and(Executor::has_own_grace) {
+            lifecycle::preempt(agent, now, &framework, &id, cause, out);
+        } else {
+            agent.state.counters.executors_preempted += 1;
+            lifecycle::destroy(agent, now, &framework, &id, cause, out);
+        }
     }
 }
 

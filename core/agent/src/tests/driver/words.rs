@@ -89,6 +89,7 @@ pub(super) fn executor_info(id: &str, options: &[&str]) -> pb::ExecutorInfo {
         command: command("./executor").into(),
         resources: resources(option(options, "own").unwrap_or("cpus:0.5;mem:32")),
         labels: labels(option(options, "labels").unwrap_or("")).into(),
+        shutdown_grace_period: option(options, "grace").map(|grace| duration_info(duration(grace))).into(),
         ..Default::default()
     }
 }
