@@ -92,7 +92,7 @@ impl ClientTls {
 }
 
 /// What is made of some files, and made anew when they change.
-struct Followed<K> {
+pub struct Followed<K> {
     paths: Vec<PathBuf>,
     load: Box<dyn Fn() -> Result<K, String> + Send + Sync>,
     current: Mutex<Current<K>>,
@@ -111,18 +111,20 @@ struct Current<K> {
 type Version = Option<(u64, u64, i64, i64)>;
 
 impl<K: Clone> Followed<K> {
-    fn load(
+    /// `paths`: the files that `load` reads.
+    pub fn load<E: std::fmt::Display>(
         paths: Vec<PathBuf>,
-        load: impl Fn() -> Result<K, String> + Send + Sync + 'static,
-    ) -> Result<Self, String> {
+        load: impl Fn() -> Result<K, E> + Send + Sync + 'static,
+    ) -> Result<Self, E> {
         // Taken first: what changes while the files are read is noticed at the next look.
         let versions = versions(&paths);
         let current = Current { keys: load()?, versions, refused: None, looked: Instant::now() };
-        Ok(Self { paths, load: Box::new(load), current: Mutex::new(current) })
+        let load = Box::new(move || load().map_err(|err| err.to_string()));
+        Ok(Self { paths, load, current: Mutex::new(current) })
     }
 
     /// The newest that make sense.
-    fn newest(&self) -> K {
+    pub fn newest(&self) -> K {
         let mut current = self.current.lock().expect("no code panics while it holds this lock");
         if current.looked.elapsed() >= LOOK_PAUSE {
             current.looked = Instant::now();
@@ -167,6 +169,12 @@ impl Keys {
         let client = files.ca.as_deref().map(|ca| client_config(ca, own)).transpose()?;
         let connector = client.map(|config| TlsConnector::from(Arc::new(config)));
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(server)), connector })
+    }
+}
+
+impl<K> std::fmt::Debug for Followed<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Followed").field("paths", &self.paths).finish_non_exhaustive()
     }
 }
 

@@ -47,6 +47,15 @@ fn clients_and_engines_are_verified_by_their_certificates() {
     swarm.manager.cli =
         vec!["--tls".to_owned(), format!("--tlscacert={}", certificates.file("ca.pem").display())];
     assert_ne!(swarm.docker(&["ps"]).code, 0, "not without a certificate");
+    // Files that are replaced are used for the next connections.
+    let renewed = Certificates::make();
+    for name in ["ca.pem", "cert.pem", "key.pem"] {
+        std::fs::copy(renewed.file(name), certificates.file(name)).expect("copied");
+    }
+    swarm.manager.cli = tls_flags(&renewed, "client.pem", "client.key");
+    wait_for("the renewed certificates", || (swarm.docker(&["version"]).code == 0).then_some(()));
+    swarm.manager.cli = cli;
+    assert_ne!(swarm.docker(&["version"]).code, 0, "not with a certificate of the former authority");
 }
 
 #[test]

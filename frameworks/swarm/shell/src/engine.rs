@@ -12,7 +12,6 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use rustls::ClientConfig;
 use serde_json::Value;
 use tepui_swarm::{EngineAddress, Input};
 use tepui_types::AgentId;
@@ -21,6 +20,8 @@ use tokio::task::AbortHandle;
 
 pub use client::{ANSWER_BYTES_MAX, CALL_TIMEOUT, EngineClient, message};
 pub use fault::EngineFault;
+
+use crate::tls::Tls;
 
 /// Events of engines that a reader may be behind before it is cut off.
 const EVENTS_QUEUE_MAX: usize = 10_000;
@@ -56,7 +57,7 @@ pub struct Engines {
 
 #[derive(Debug)]
 struct Shared {
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Tls>,
     inputs: tepui_runtime::Handle<Input>,
     events: broadcast::Sender<Arc<EngineMessage>>,
     reading: Semaphore,
@@ -72,7 +73,7 @@ struct Member {
 }
 
 impl Engines {
-    pub(crate) fn new(inputs: tepui_runtime::Handle<Input>, tls: Option<Arc<ClientConfig>>) -> Self {
+    pub(crate) fn new(inputs: tepui_runtime::Handle<Input>, tls: Option<Tls>) -> Self {
         let (events, _) = broadcast::channel(EVENTS_QUEUE_MAX);
         let reading = Semaphore::new(READING_ENGINES_MAX);
         Self { shared: Arc::new(Shared { tls, inputs, events, reading, members: Mutex::default() }) }

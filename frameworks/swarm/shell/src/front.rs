@@ -6,7 +6,6 @@ use std::sync::{Arc, RwLock};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use rustls::ClientConfig;
 use serde_json::{Value, json};
 use tepui_swarm::EngineAddress;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,6 +15,7 @@ use crate::api::{Api, TUNNELS_MAX, connect};
 use crate::body::{self, Body};
 use crate::engine::EngineClient;
 use crate::guard::Guard;
+use crate::tls::Tls;
 
 /// Marks a request that a standby passed on. Two managers that take each other for the leader must not pass it on for ever.
 const PASSED_ON: HeaderName = HeaderName::from_static("x-tepui-passed-on");
@@ -24,7 +24,7 @@ const PASSED_ON: HeaderName = HeaderName::from_static("x-tepui-passed-on");
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
     role: Arc<RwLock<Role>>,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Tls>,
     guard: Guard,
     /// Streams through this standby to the leader.
     tunnels: Arc<Semaphore>,
@@ -38,7 +38,7 @@ enum Role {
 }
 
 impl Front {
-    pub fn standby(tls: Option<Arc<ClientConfig>>, guard: Guard) -> Self {
+    pub fn standby(tls: Option<Tls>, guard: Guard) -> Self {
         let tunnels = Arc::new(Semaphore::new(TUNNELS_MAX));
         Self { role: Arc::new(RwLock::new(Role::Standby(None))), tls, guard, tunnels }
     }

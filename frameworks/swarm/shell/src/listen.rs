@@ -13,7 +13,6 @@ use http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
 use tepui_swarm::Host;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixSocket};
@@ -24,6 +23,7 @@ use tracing::{debug, warn};
 
 use crate::front::Front;
 use crate::guard::rejection;
+use crate::tls::Tls;
 
 /// Connections of clients. With more, new ones wait in the kernel until one is closed.
 const CONNECTIONS_MAX: usize = 4096;
@@ -79,7 +79,7 @@ impl Listener {
     }
 
     /// Answers until the task is aborted.
-    pub fn serve(self, front: Front, tls: Option<Arc<ServerConfig>>) -> JoinHandle<()> {
+    pub fn serve(self, front: Front, tls: Option<Tls>) -> JoinHandle<()> {
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         tokio::spawn(async move {
             loop {
@@ -92,12 +92,7 @@ impl Listener {
         })
     }
 
-    async fn accept(
-        &self,
-        front: &Front,
-        tls: Option<&Arc<ServerConfig>>,
-        permit: OwnedSemaphorePermit,
-    ) -> io::Result<()> {
+    async fn accept(&self, front: &Front, tls: Option<&Tls>, permit: OwnedSemaphorePermit) -> io::Result<()> {
         let front = front.clone();
         match self {
             Listener::Unix(listener) => {
@@ -110,11 +105,11 @@ impl Listener {
                 let local = stream.local_addr()?;
                 let checked = front.check_client(peer, local);
                 let local = Some(local);
-                let Some(config) = tls else {
+                let Some(tls) = tls else {
                     tokio::spawn(serve_connection(stream, local, checked, front, permit));
                     return Ok(());
                 };
-                let handshake = TlsAcceptor::from(config.clone()).accept(stream);
+                let handshake = TlsAcceptor::from(tls.server()).accept(stream);
                 tokio::spawn(async move {
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
                         Ok(Ok(stream)) => serve_connection(stream, local, checked, front, permit).await,

@@ -49,7 +49,7 @@ pub async fn run(manage: Manage, access: Access) -> Result<RunningManager, Manag
         listeners.push(Listener::bind(host).await.map_err(|err| listen_fault(host, err))?);
     }
     let guard = Guard::of(&manage).map_err(ManagerFault::AllowedHosts)?;
-    let front = Front::standby(tls.as_ref().map(|tls| tls.client.clone()), guard);
+    let front = Front::standby(tls.clone(), guard);
     let manage = Arc::new(manage);
     let rule = match manage.replication.clone() {
         None => {
@@ -67,8 +67,7 @@ pub async fn run(manage: Manage, access: Access) -> Result<RunningManager, Manag
         }
     };
     let addresses = listeners.iter().map(Listener::address).collect();
-    let config = tls.map(|tls| tls.server);
-    let serving = listeners.into_iter().map(|it| it.serve(front.clone(), config.clone())).collect();
+    let serving = listeners.into_iter().map(|it| it.serve(front.clone(), tls.clone())).collect();
     Ok(RunningManager { addresses, serving, rule })
 }
 

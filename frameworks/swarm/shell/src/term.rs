@@ -48,7 +48,7 @@ impl Term {
         let (inputs, mailbox) = tepui_runtime::mailbox::<Input>(INPUTS_MAX);
         let (views, published) = watch::channel(Arc::new(manager.view()));
         let waiting = Waiting::default();
-        let engines = Engines::new(inputs.clone(), tls.map(|tls| tls.client.clone()));
+        let engines = Engines::new(inputs.clone(), tls.cloned());
         let (calls, queue) = mpsc::channel(CALLS_QUEUE_MAX);
         let runtime = tokio::runtime::Handle::current();
         let sink = Sink { views, waiting: waiting.clone(), engines: engines.clone(), calls, runtime };

@@ -2,6 +2,7 @@
 //!
 //! With `--tlsverify` clients must show a certificate and engines are verified; with `--tls` alone neither is.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, ring};
@@ -10,6 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tepui_client::tls::AnyCertificate;
+use tepui_http::Followed;
 use tepui_swarm::TlsPaths;
 
 /// The texts are those of classic Swarm.
@@ -33,23 +35,45 @@ pub enum CertificateFault {
     Verifier(#[from] VerifierBuilderError),
 }
 
+/// The certificates in use: files that are replaced are used for every connection after that. A cheap clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Tls {
-    /// For listeners.
-    pub server: Arc<ServerConfig>,
-    /// Towards engines and the leading manager.
-    pub client: Arc<ClientConfig>,
+pub struct Tls {
+    keys: Arc<Followed<Keys>>,
+}
+
+#[derive(Clone, Debug)]
+struct Keys {
+    server: Arc<ServerConfig>,
+    client: Arc<ClientConfig>,
 }
 
 impl Tls {
     pub fn load(paths: &TlsPaths) -> Result<Tls, TlsFault> {
+        let files = [Some(&paths.cert), Some(&paths.key), paths.ca.as_ref()];
+        let (files, paths) = (files.into_iter().flatten().map(PathBuf::from).collect(), paths.clone());
+        Ok(Tls { keys: Arc::new(Followed::load(files, move || Keys::load(&paths))?) })
+    }
+
+    /// For listeners.
+    pub(crate) fn server(&self) -> Arc<ServerConfig> {
+        self.keys.newest().server
+    }
+
+    /// Towards engines and the leading manager.
+    pub(crate) fn client(&self) -> Arc<ClientConfig> {
+        self.keys.newest().client
+    }
+}
+
+impl Keys {
+    fn load(paths: &TlsPaths) -> Result<Keys, TlsFault> {
         let pair = |fault| TlsFault::KeyPair { cert: paths.cert.clone(), key: paths.key.clone(), fault };
         let chain = certificates(&paths.cert).map_err(pair)?;
         let key = PrivateKeyDer::from_pem_file(&paths.key).map_err(|err| pair(err.into()))?;
         let roots = paths.ca.as_deref().map(roots).transpose().map_err(TlsFault::Ca)?.map(Arc::new);
         let server = server(chain.clone(), key.clone_key(), roots.clone()).map_err(pair)?;
         let client = client(chain, key, roots).map_err(pair)?;
-        Ok(Tls { server: Arc::new(server), client: Arc::new(client) })
+        Ok(Keys { server: Arc::new(server), client: Arc::new(client) })
     }
 }
 

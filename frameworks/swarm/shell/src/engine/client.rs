@@ -11,13 +11,13 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
-use rustls::ClientConfig;
 use serde_json::Value;
 use tepui_swarm::EngineAddress;
 
 use super::connect;
 use super::fault::EngineFault;
 use crate::body::{self, Body};
+use crate::tls::Tls;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the whole answer of a unary call.
@@ -36,12 +36,12 @@ pub struct EngineClient {
 #[derive(Debug)]
 struct Shared {
     address: EngineAddress,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Tls>,
     idle: Mutex<Vec<SendRequest<Body>>>,
 }
 
 impl EngineClient {
-    pub fn new(address: EngineAddress, tls: Option<Arc<ClientConfig>>) -> Self {
+    pub fn new(address: EngineAddress, tls: Option<Tls>) -> Self {
         // A Unix socket is reached by this machine only.
         let tls = tls.filter(|_| matches!(address, EngineAddress::Tcp { .. }));
         Self { shared: Arc::new(Shared { address, tls, idle: Mutex::default() }) }
@@ -132,7 +132,7 @@ impl EngineClient {
 
     async fn connect(&self) -> Result<SendRequest<Body>, EngineFault> {
         let address = || self.address().to_string();
-        let opened = connect::open(self.address(), self.shared.tls.as_ref());
+        let opened = connect::open(self.address(), self.shared.tls.as_ref().map(Tls::client));
         match tokio::time::timeout(CONNECT_TIMEOUT, opened).await {
             Ok(Ok(sender)) => Ok(sender),
             Ok(Err(why)) => Err(EngineFault::Connect { address: address(), why }),

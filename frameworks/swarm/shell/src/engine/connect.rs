@@ -16,7 +16,7 @@ use crate::body::Body;
 /// Opens a connection that upgrades to a stream of bytes if the engine agrees to that.
 pub async fn open(
     address: &EngineAddress,
-    tls: Option<&Arc<ClientConfig>>,
+    tls: Option<Arc<ClientConfig>>,
 ) -> Result<SendRequest<Body>, String> {
     match address {
         EngineAddress::Unix(path) => {
@@ -29,7 +29,7 @@ pub async fn open(
                 None => shake_hands(stream).await,
                 Some(config) => {
                     let name = ServerName::try_from(host.clone()).map_err(|err| err.to_string())?;
-                    let connector = TlsConnector::from(config.clone());
+                    let connector = TlsConnector::from(config);
                     let stream = connector.connect(name, stream).await.map_err(|err| err.to_string())?;
                     shake_hands(stream).await
                 }
