@@ -51,8 +51,8 @@ pub struct ContainerSpec {
     pub links: Vec<String>,
     /// The engine removes the container when it exits.
     pub auto_remove: bool,
-    /// The only agent that will do: its engine has the image. Not part of the document.
-    pub agent: Option<AgentId>,
+    /// The only agents that will do: their engines have the image. Not part of the document.
+    pub agents: Option<Vec<AgentId>>,
 }
 
 /// One port of a container on a port of the host.
@@ -97,7 +97,7 @@ impl ContainerSpec {
             volumes_from: strings(&host, "VolumesFrom")?,
             links: strings(&host, "Links")?,
             auto_remove: flag(&host, "AutoRemove")?,
-            agent: None,
+            agents: None,
             labels,
             document,
         };

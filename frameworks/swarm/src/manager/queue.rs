@@ -184,7 +184,8 @@ impl Manager {
                 false => (occupancy.len(), Vec::new()),
             })
         };
-        let agents = self.agents.iter().filter(|(id, _)| spec.agent.as_ref().is_none_or(|only| only == *id));
+        let agents =
+            self.agents.iter().filter(|(id, _)| spec.agents.as_ref().is_none_or(|only| only.contains(id)));
         let mut candidates: Vec<Candidate<'_>> = agents
             .map(|(id, agent)| {
                 let (occupancy, occupants) = occupancy(id, &**agent);

@@ -97,8 +97,16 @@ impl Api {
         if let (Err(Rejection::NoImage { agent, .. }), Some(credentials)) = (&created, credentials(&call)) {
             self.pull_with(&call, credentials, &spec.image, agent).await?;
             let mut there = spec.clone();
-            there.agent = Some(agent.clone());
-            created = self.handle().create(name, there).await;
+            there.agents = Some(vec![agent.clone()]);
+            created = self.handle().create(name.clone(), there).await;
+        }
+        // The image may be in no registry: an engine has built or loaded it.
+        if matches!(created, Err(Rejection::NoImage { .. }))
+            && let Ok(having) = self.with_image(&spec.image).await
+        {
+            let mut near = spec.clone();
+            near.agents = Some(having.into_iter().map(|target| target.agent).collect());
+            created = self.handle().create(name, near).await.or(created);
         }
         let created = created?;
         self.published(|view| {
