@@ -121,7 +121,7 @@ impl Engine {
 
     fn respond(&self, request: &Request<Incoming>) -> Response<Body> {
         self.shared.requests.fetch_add(1, Ordering::Relaxed);
-        match request.uri().path() {
+        match request.uri().path().trim_start_matches("/v1.41") {
             "/info" => json_answer(&self.info()),
             "/version" => json_answer(&json!({"Version": "20.10.24", "ApiVersion": "1.41"})),
             "/containers/json" => json_answer(&Value::Array(self.state().containers.clone())),

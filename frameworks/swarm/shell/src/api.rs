@@ -30,7 +30,6 @@ mod rows;
 mod status;
 mod targets;
 mod tunnel;
-mod version;
 mod volumes;
 
 use std::sync::Arc;

@@ -22,6 +22,7 @@ mod listen;
 mod run;
 mod term;
 mod tls;
+mod version;
 
 pub use access::Access;
 #[cfg(feature = "fuzz")]

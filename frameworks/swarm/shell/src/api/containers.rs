@@ -18,9 +18,9 @@ use super::pull::credentials;
 use super::row::{Place, Row, end_reason};
 use super::rows::EngineRows;
 use super::targets::{Found, fan_out, find_container, reachable_host};
-use super::version::API_VERSION;
 use super::{reply, route};
 use crate::body::{self, Body};
+use crate::version::API_VERSION;
 
 /// A machine that is busy for longer answers with its former view.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -22,9 +22,9 @@ use super::Api;
 use super::call::Call;
 use super::error::ApiError;
 use super::targets::{fan_out, reachable_host};
-use super::version::API_VERSION;
 use super::{query::Query, reply};
 use crate::body::{self, Body, Pieces};
+use crate::version::API_VERSION;
 
 /// The parameters of a call.
 #[derive(Clone, Debug)]

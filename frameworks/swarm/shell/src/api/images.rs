@@ -10,9 +10,9 @@ use super::forward::request;
 use super::merge::{image_list, is_image, is_of_repository};
 use super::route::with_query;
 use super::targets::{Target, fan_out};
-use super::version::API_VERSION;
 use super::{reply, route};
 use crate::body::{self, Body};
+use crate::version::API_VERSION;
 
 impl Api {
     pub async fn image_list(&self, call: Call) -> Result<Response<Body>, ApiError> {

@@ -12,8 +12,8 @@ use super::Api;
 use super::call::Call;
 use super::error::ApiError;
 use super::reply;
-use super::version::{API_VERSION, API_VERSION_MIN};
 use crate::body::Body;
+use crate::version::{API_VERSION, API_VERSION_MIN};
 
 type ByAgent<'v> = BTreeMap<&'v str, Vec<&'v Arc<Container>>>;
 

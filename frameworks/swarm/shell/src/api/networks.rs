@@ -18,8 +18,8 @@ use super::query::Filters;
 use super::reply;
 use super::route::escape_path;
 use super::targets::{Target, fan_out};
-use super::version::API_VERSION;
 use crate::body::{self, Body};
+use crate::version::API_VERSION;
 
 /// Label of networks that were created together, of one value per creation.
 const GROUP_LABEL: &str = "com.docker.swarm.network.group";

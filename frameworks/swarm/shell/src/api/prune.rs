@@ -12,12 +12,14 @@ use super::reply;
 use super::route::with_query;
 use super::targets::{Target, fan_out};
 use crate::body::{self, Body};
+use crate::version::{self, PRUNES_ANONYMOUS_VOLUMES};
 
 impl Api {
     /// Unused images, volumes, networks or build cache of every engine.
     pub async fn prune(&self, call: Call, group: &'static str) -> Result<Response<Body>, ApiError> {
-        let path = with_query(format!("{}/{group}/prune", call.matched.version), call.raw_query());
         let answers = fan_out(self.some_engines()?, |target| {
+            let query = pruned(&call, group, target.client.oldest_version());
+            let path = with_query(format!("{}/{group}/prune", call.matched.version), &query);
             let request = request(Method::POST, &path, http::HeaderMap::new(), body::empty());
             async move { answer(&target, request).await }
         })
@@ -47,6 +49,22 @@ impl Api {
         }
         Ok(reply::json(StatusCode::OK, &merged.document()))
     }
+}
+
+/// The query of a prune. An engine that does not accept the version of the call would prune fewer volumes than the call means.
+fn pruned(call: &Call, group: &str, oldest: Option<version::Number>) -> String {
+    let is_newer = oldest.is_some_and(|oldest| oldest >= PRUNES_ANONYMOUS_VOLUMES);
+    if group != "volumes" || !is_newer {
+        return call.raw_query().to_owned();
+    }
+    let given: Result<Map<String, Value>, _> =
+        call.query.get("filters").map_or(Ok(Map::new()), serde_json::from_str);
+    let Ok(mut filters) = given else { return call.raw_query().to_owned() }; // The engine rejects it.
+    // Engines read sets or, as before API 1.21, lists, and not both in one call.
+    let all = if filters.values().any(Value::is_array) { json!(["true"]) } else { json!({"true": true}) };
+    filters.entry("all").or_insert(all);
+    let filters = Value::Object(filters);
+    call.query.clone().with("filters", &filters.to_string()).text()
 }
 
 pub async fn answer(target: &Target, request: Result<Request<Body>, ApiError>) -> Result<Value, ApiError> {

@@ -4,8 +4,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::version::API_VERSION;
 use crate::body::{self, Body};
+use crate::version::API_VERSION;
 
 pub fn json(status: StatusCode, document: &Value) -> Response<Body> {
     let mut text = document.to_string();

@@ -6,7 +6,7 @@
 use percent_encoding::percent_decode_str;
 
 use super::error::ApiError;
-use super::version::{API_VERSION, API_VERSION_MIN};
+use crate::version::{self, API_VERSION, API_VERSION_MIN};
 
 /// The longest path that is taken apart.
 const PATH_BYTES_MAX: usize = 8 * 1024;
@@ -238,15 +238,17 @@ fn matched(pattern: &str, endpoint: Endpoint, path: &[&str]) -> Option<(Endpoint
 fn split_version(segments: &[String]) -> Result<(String, &[String]), ApiError> {
     let newest = || format!("/v{}", API_VERSION.text);
     let Some((first, rest)) = segments.split_first() else { return Ok((newest(), segments)) };
-    let Some((major, minor)) = parse_version(first) else { return Ok((newest(), segments)) };
+    let Some((major, minor)) = first.strip_prefix('v').and_then(version::parse) else {
+        return Ok((newest(), segments));
+    };
     let given = format!("{major}.{minor}");
-    if (major, minor) > (API_VERSION.major, API_VERSION.minor) {
+    if (major, minor) > API_VERSION.number() {
         return Err(ApiError::bad(format!(
             "client version {given} is too new. Maximum supported API version is {}",
             API_VERSION.text
         )));
     }
-    if (major, minor) < (API_VERSION_MIN.major, API_VERSION_MIN.minor) {
+    if (major, minor) < API_VERSION_MIN.number() {
         return Err(ApiError::bad(format!(
             "client version {given} is too old. Minimum supported API version is {}, please upgrade your client to a newer \
              version",
@@ -254,14 +256,6 @@ fn split_version(segments: &[String]) -> Result<(String, &[String]), ApiError> {
         )));
     }
     Ok((format!("/v{given}"), rest))
-}
-
-fn parse_version(segment: &str) -> Option<(u32, u32)> {
-    let (major, minor) = segment.strip_prefix('v')?.split_once('.')?;
-    let number = |text: &str| -> Option<u32> {
-        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-    };
-    Some((number(major)?, number(minor)?))
 }
 
 #[cfg(test)]

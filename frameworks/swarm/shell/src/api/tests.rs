@@ -5,9 +5,9 @@ mod hostile;
 mod kit;
 mod standby;
 
+mod versions;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
@@ -108,16 +108,7 @@ async fn attached_streams_support_half_close() {
         format!("/containers/{id}/attach?stream=1&stdin=1&stdout=1"),
         format!("/exec/{}/start", exec["Id"].as_str().expect("an id")),
     ] {
-        let request = Request::post(&path)
-            .header("host", "docker")
-            .header("connection", "Upgrade")
-            .header("upgrade", "tcp")
-            .body(body::full("{}"))
-            .expect("a request");
-        let response = kit.connect().await.send_request(request).await.expect("an answer");
-        assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS, "{path}");
-        assert_eq!(response.headers()["upgrade"], "tcp");
-        let mut stream = TokioIo::new(hyper::upgrade::on(response).await.expect("an upgrade"));
+        let mut stream = kit.upgrade(&format!("POST {path}"), "tcp", "{}").await;
         stream.write_all(b"hello ").await.expect("a write");
         let mut echo = [0; 6];
         stream.read_exact(&mut echo).await.expect("the echo");

@@ -14,8 +14,8 @@ use super::merge::{label, prefixed};
 use super::query::Filters;
 use super::reply;
 use super::targets::{Target, fan_out};
-use super::version::API_VERSION;
 use crate::body::{self, Body};
+use crate::version::API_VERSION;
 
 const FILTERS: [&str; 6] = ["dangling", "driver", "label", "label!", "name", "node"];
 

@@ -18,6 +18,7 @@ use super::connect;
 use super::fault::EngineFault;
 use crate::body::{self, Body};
 use crate::tls::Tls;
+use crate::version::{self, API_VERSION};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the whole answer of a unary call.
@@ -38,23 +39,49 @@ struct Shared {
     address: EngineAddress,
     tls: Option<Tls>,
     idle: Mutex<Vec<SendRequest<Body>>>,
+    /// The oldest version of the API that the engine accepts; none if it is not known.
+    oldest: Mutex<Option<version::Number>>,
 }
 
 impl EngineClient {
     pub fn new(address: EngineAddress, tls: Option<Tls>) -> Self {
         // A Unix socket is reached by this machine only.
         let tls = tls.filter(|_| matches!(address, EngineAddress::Tcp { .. }));
-        Self { shared: Arc::new(Shared { address, tls, idle: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { address, tls, idle: Mutex::default(), oldest: Mutex::default() }) }
     }
 
     pub fn address(&self) -> &EngineAddress {
         &self.shared.address
     }
 
+    /// The oldest version of the API that the engine accepts, once it was asked.
+    pub fn oldest_version(&self) -> Option<version::Number> {
+        *self.shared.oldest.lock().expect("no code panics while it holds this lock")
+    }
+
+    /// Asks the engine for its versions. From now on requests in older ones are sent in the oldest that it accepts.
+    pub async fn negotiate(&self) -> Result<Value, EngineFault> {
+        let answer = self.get("/version").await?;
+        let number = |name: &str| answer[name].as_str().and_then(version::parse);
+        let (oldest, newest) = (number("MinAPIVersion"), number("ApiVersion"));
+        if let Some(newest) = newest.filter(|newest| *newest < API_VERSION.number()) {
+            return Err(EngineFault::TooOld {
+                address: self.address().to_string(),
+                newest: format!("{}.{}", newest.0, newest.1),
+                required: API_VERSION.text,
+            });
+        }
+        *self.shared.oldest.lock().expect("no code panics while it holds this lock") = oldest;
+        Ok(answer)
+    }
+
     /// Sends a request whose URI is a path with its query; returns as soon as the head of the answer is there. For streams in
     /// either direction, without a limit of time. If the answer is `101 Switching Protocols`, `hyper::upgrade::on` makes the
     /// stream of bytes of it; shutting that down for writing closes this half only.
     pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, EngineFault> {
+        if let Some(raised) = self.oldest_version().and_then(|oldest| version::raise(request.uri(), oldest)) {
+            *request.uri_mut() = raised;
+        }
         request.headers_mut().entry(header::HOST).or_insert(http::HeaderValue::from_static("docker"));
         loop {
             let idle = self.idle_connection();

@@ -14,6 +14,8 @@ pub enum EngineFault {
     TooLarge { address: String, bytes_max: usize },
     #[error("the engine at {address} answered {status}: {message}")]
     Rejected { address: String, status: u16, message: String },
+    #[error("the engine at {address} accepts API {newest} at most; {required} is required")]
+    TooOld { address: String, newest: String, required: &'static str },
     #[error("the answer of the engine at {address} cannot be read: {why}")]
     Garbled { address: String, why: String },
 }

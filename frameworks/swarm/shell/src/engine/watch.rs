@@ -20,6 +20,7 @@ use tracing::{debug, info, warn};
 
 use super::{CALL_TIMEOUT, EngineClient, EngineFault, EngineMessage, Engines, Snapshot};
 use crate::body;
+use crate::version::API_VERSION;
 
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(10);
@@ -68,8 +69,9 @@ impl Watch {
     }
 
     async fn follow(&mut self) -> Result<std::convert::Infallible, EngineFault> {
+        let version = Arc::new(self.client.negotiate().await?);
         let mut events = self.subscribe().await?;
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot { version, ..Snapshot::default() };
         self.read(&mut snapshot, Stale { info: true, containers: true, images: true }).await?;
         info!(agent_id = %self.agent, address = %self.client.address(), "engine connected");
         self.backoff.reset();
@@ -101,7 +103,7 @@ impl Watch {
     async fn subscribe(&self) -> Result<Events, EngineFault> {
         let _permit = self.engines.shared.reading.acquire().await.expect("the semaphore is never closed");
         let address = || self.client.address().to_string();
-        let request = Request::builder().method(Method::GET).uri("/events").body(body::empty());
+        let request = Request::builder().method(Method::GET).uri(own("/events")).body(body::empty());
         let request =
             request.map_err(|err| EngineFault::Broken { address: address(), why: err.to_string() })?;
         let answer = tokio::time::timeout(CALL_TIMEOUT, self.client.send(request));
@@ -120,15 +122,14 @@ impl Watch {
     async fn read(&self, snapshot: &mut Snapshot, stale: Stale) -> Result<(), EngineFault> {
         let _permit = self.engines.shared.reading.acquire().await.expect("the semaphore is never closed");
         if stale.info {
-            snapshot.info = Arc::new(self.client.get("/info").await?);
-            snapshot.version = Arc::new(self.client.get("/version").await?);
+            snapshot.info = Arc::new(self.client.get(&own("/info")).await?);
         }
         if stale.containers {
             snapshot.listed = Some(std::time::Instant::now());
-            snapshot.containers = Arc::new(list(self.client.get("/containers/json?all=1").await?));
+            snapshot.containers = Arc::new(list(self.client.get(&own("/containers/json?all=1")).await?));
         }
         if stale.images {
-            snapshot.images = Arc::new(list(self.client.get("/images/json").await?));
+            snapshot.images = Arc::new(list(self.client.get(&own("/images/json")).await?));
         }
         let mut engine = Engine::from_info(&snapshot.info)
             .map_err(|why| EngineFault::Garbled { address: self.client.address().to_string(), why })?;
@@ -181,6 +182,11 @@ impl Stale {
         self.containers |= other.containers;
         self.images |= other.images;
     }
+}
+
+/// Read in the version of clients: newer ones lack members of lists and events that clients read.
+fn own(path: &str) -> String {
+    format!("/v{}{path}", API_VERSION.text)
 }
 
 fn list(value: Value) -> Vec<Value> {

@@ -24,6 +24,8 @@ use crate::body::{self, Body};
 pub struct Engine {
     pub name: String,
     pub socket: PathBuf,
+    /// The oldest version of the API that it accepts.
+    oldest: &'static str,
     state: Arc<Mutex<State>>,
     events: broadcast::Sender<Value>,
     changes: watch::Sender<u64>,
@@ -49,7 +51,7 @@ struct Container {
 }
 
 impl Engine {
-    pub fn start(directory: &Path, name: &str) -> Engine {
+    pub fn start(directory: &Path, name: &str, oldest: &'static str) -> Engine {
         let socket = directory.join(format!("{name}.sock"));
         let listener = UnixListener::bind(&socket).expect("a socket");
         let images =
@@ -58,6 +60,7 @@ impl Engine {
         let engine = Engine {
             name: name.to_owned(),
             socket,
+            oldest,
             state,
             events: broadcast::channel(1000).0,
             changes: watch::channel(0).0,
@@ -121,13 +124,27 @@ impl Engine {
     async fn respond(&self, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         self.state.lock().unwrap().requests.push(format!("{} {path}", request.method()));
-        let path = path.trim_start_matches("/v1.41").split('?').next().unwrap_or_default().to_owned();
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let path = path.split('?').next().unwrap_or_default().to_owned();
+        let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        if let Some(version) = parts.first().and_then(|part| part.strip_prefix('v')?.strip_prefix("1.")) {
+            let oldest = &self.oldest[2..];
+            if version.parse::<u32>().expect("a number") < oldest.parse().expect("a number") {
+                let text = format!(
+                    "client version 1.{version} is too old. Minimum supported API version is 1.{oldest}"
+                );
+                return error(StatusCode::BAD_REQUEST, &text);
+            }
+            parts.remove(0);
+        }
         match (request.method().clone(), parts.as_slice()) {
             (Method::GET, ["info"]) => answer(
                 &json!({"ID": format!("E-{}", self.name), "Name": self.name, "NCPU": 4, "MemTotal": 1 << 30, "Labels": []}),
             ),
-            (Method::GET, ["version"]) => answer(&json!({"ApiVersion": "1.41"})),
+            (Method::GET, ["version"]) => {
+                let newest = self.oldest.max("1.41");
+                answer(&json!({"ApiVersion": newest, "MinAPIVersion": self.oldest}))
+            }
+            (Method::POST, ["volumes", "prune"]) => answer(&json!({"SpaceReclaimed": 1})),
             (Method::GET, ["events"]) => self.stream_events(),
             (Method::GET, ["containers", "json"]) => answer(&Value::Array(self.list())),
             (Method::GET, ["images", "json"]) => {

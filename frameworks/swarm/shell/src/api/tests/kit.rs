@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::client::conn::http1;
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tepui_fsm::Rng;
@@ -44,9 +45,14 @@ pub struct Kit {
 impl Kit {
     /// So many engines, each with an offer. The master creates what is accepted at once.
     pub async fn start(count: usize) -> Kit {
+        Self::with_oldest(count, "1.12").await
+    }
+
+    /// The same with engines that refuse versions of the API before this one.
+    pub async fn with_oldest(count: usize, oldest: &'static str) -> Kit {
         let directory = tempfile::tempdir().expect("a directory");
-        let engines: Vec<Engine> =
-            (0..count).map(|number| Engine::start(directory.path(), &format!("node-{number}"))).collect();
+        let engine = |number| Engine::start(directory.path(), &format!("node-{number}"), oldest);
+        let engines: Vec<Engine> = (0..count).map(engine).collect();
         let manage = Arc::new(manage());
         let manager = Manager::recover(config(&manage), Vec::new(), Rng::seeded(7)).expect("a manager");
         let (inputs, mailbox) = tepui_runtime::mailbox::<Input>(1024);
@@ -140,6 +146,29 @@ impl Kit {
         let request =
             Request::builder().method(method).uri(path).header("host", "docker").body(body::full(body));
         self.connect().await.send_request(request.expect("a request")).await.expect("an answer")
+    }
+
+    /// An upgraded stream.
+    pub async fn upgrade(&self, line: &str, protocol: &str, body: &'static str) -> TokioIo<Upgraded> {
+        let (method, path) = line.split_once(' ').expect("method and path");
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "docker")
+            .header("connection", "Upgrade")
+            .header("upgrade", protocol)
+            .body(body::full(body))
+            .expect("a request");
+        let response = self.connect().await.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS, "{path}");
+        assert_eq!(response.headers()["upgrade"], protocol);
+        TokioIo::new(hyper::upgrade::on(response).await.expect("an upgrade"))
+    }
+
+    /// Requests of an engine whose path ends so.
+    pub fn requests(&self, engine: usize, path: &str) -> Vec<String> {
+        let all = self.engines[engine].requests().into_iter();
+        all.filter(|line| line.split('?').next().is_some_and(|line| line.ends_with(path))).collect()
     }
 
     /// Status and text.
