@@ -5,6 +5,7 @@
 //! Never here: a decision about placement, a request to an engine that no client has asked for.
 
 mod build;
+mod buildkit;
 mod call;
 mod containers;
 mod error;
@@ -57,13 +58,15 @@ struct Shared {
     rows: rows::Rows,
     execs: exec::Execs,
     tunnels: Arc<Semaphore>,
+    builder: buildkit::Builder,
 }
 
 impl Api {
     pub fn new(handle: Handle) -> Self {
         let (rows, execs) = (rows::Rows::default(), exec::Execs::default());
         let tunnels = Arc::new(Semaphore::new(TUNNELS_MAX));
-        Self { shared: Arc::new(Shared { handle, rows, execs, tunnels }) }
+        let builder = buildkit::Builder::default();
+        Self { shared: Arc::new(Shared { handle, rows, execs, tunnels, builder }) }
     }
 
     fn handle(&self) -> &Handle {
@@ -117,6 +120,8 @@ impl Api {
             E::ImageRemove => self.image_remove(call).await,
             E::ImagesPrune => self.prune(call, "images").await,
             E::Build => self.build(call).await,
+            E::BuildCancel => self.build_cancel(call).await,
+            E::BuildTunnel => self.build_tunnel(call).await,
             E::BuildPrune => self.prune(call, "build").await,
             E::VolumeList => self.volume_list(call).await,
             E::VolumeCreate => self.volume_create(call).await,

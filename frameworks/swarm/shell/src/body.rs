@@ -42,6 +42,39 @@ pub fn observed(body: Body, observe: impl FnMut() + Send + Unpin + 'static) -> B
     Observed { body, observe }.boxed_unsync()
 }
 
+/// A body that ends with this text if its sender is lost.
+pub fn explained(body: Body, text: String) -> Body {
+    Explained { body, text: Some(text) }.boxed_unsync()
+}
+
+struct Explained {
+    body: Body,
+    /// None once it was sent.
+    text: Option<String>,
+}
+
+impl http_body::Body for Explained {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.text.is_none() {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Err(error))) => {
+                tracing::debug!(%error, "answer of an engine broken off");
+                let text = self.text.take().unwrap_or_default();
+                Poll::Ready(Some(Ok(Frame::data(text.into()))))
+            }
+            polled => polled,
+        }
+    }
+}
+
 struct Channel {
     receiver: mpsc::Receiver<Result<Bytes, BoxError>>,
 }
@@ -80,5 +113,24 @@ impl<F: FnMut() + Send + Unpin + 'static> http_body::Body for Observed<F> {
 
     fn size_hint(&self) -> http_body::SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answer_of_a_lost_engine_ends_with_the_reason() {
+        for (last, expected) in [(Some("reset"), "step 1\nengine lost\n"), (None, "step 1\n")] {
+            let (pieces, body) = channel();
+            pieces.send(Ok("step 1\n".into())).await.expect("a reader");
+            if let Some(error) = last {
+                pieces.send(Err(error.into())).await.expect("a reader");
+            }
+            drop(pieces);
+            let all = explained(body, "engine lost\n".to_owned()).collect().await.expect("no error");
+            assert_eq!(all.to_bytes(), expected);
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE,
-    HeaderValue,
+    HOST, HeaderValue, UPGRADE,
 };
 use http::{Method, Request, Response, StatusCode};
 use tepui_http::BrowserPolicy;
@@ -64,8 +64,8 @@ impl Guard {
             return is_question.then(|| self.with_headers(Response::new(body::empty())));
         }
         let checked = match local {
-            Some(local) => self.policy.check_all(request, local),
-            None => BrowserPolicy::check_site(request.headers()),
+            Some(local) if !is_buildkit(request) => self.policy.check_all(request, local),
+            Some(_) | None => BrowserPolicy::check_site(request.headers()),
         };
         checked.err().map(|error| rejection(error.status, &error.message))
     }
@@ -82,6 +82,12 @@ impl Guard {
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
         response
     }
+}
+
+/// Sessions and calls of BuildKit, for which Docker's client sends an empty `Host`. Browsers send neither that nor `Upgrade: h2c`.
+fn is_buildkit<B>(request: &Request<B>) -> bool {
+    let is = |name, value: &str| request.headers().get(name).is_some_and(|found| found == value);
+    request.method() == Method::POST && is(HOST, "") && is(UPGRADE, "h2c")
 }
 
 fn check_user(peer: Peer, own: u32) -> Result<(), String> {
@@ -122,6 +128,10 @@ mod tests {
             ("POST /containers/create | host: 127.0.0.1:2375 | origin: http://127.0.0.1:2375", 200, 200, 200),
             ("POST /containers/create | host: 127.0.0.1:2375 | origin: http://127.0.0.1:8080", 403, 403, 200),
             ("POST /containers/create | host: 127.0.0.1:2375", 200, 200, 200),
+            ("POST /containers/create | host: ", 400, 200, 200),
+            ("POST /grpc | host:  | upgrade: h2c", 200, 200, 200),
+            ("POST /grpc | host: evil.example | upgrade: h2c", 400, 200, 200),
+            ("POST /grpc | host:  | upgrade: h2c | origin: http://evil.example", 403, 403, 200),
         ] {
             let mut parts = line.split(" | ");
             let (method, target) = parts.next().and_then(|first| first.split_once(' ')).expect("a request");

@@ -48,7 +48,7 @@ struct Keys {
 }
 
 impl Tls {
-    pub fn load(paths: &TlsPaths) -> Result<Tls, TlsFault> {
+    pub(crate) fn load(paths: &TlsPaths) -> Result<Tls, TlsFault> {
         let files = [Some(&paths.cert), Some(&paths.key), paths.ca.as_ref()];
         let (files, paths) = (files.into_iter().flatten().map(PathBuf::from).collect(), paths.clone());
         Ok(Tls { keys: Arc::new(Followed::load(files, move || Keys::load(&paths))?) })

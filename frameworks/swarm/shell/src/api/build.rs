@@ -1,13 +1,14 @@
 //! `docker build` on one engine, which constraints in build arguments can choose.
 
 use http::Response;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Api;
 use super::call::Call;
 use super::error::ApiError;
 use super::query::Query;
 use super::route::with_query;
+use super::targets::Target;
 use crate::body::{self, Body};
 
 const PREFIX: &str = "constraint:";
@@ -15,9 +16,7 @@ const PREFIX: &str = "constraint:";
 impl Api {
     pub async fn build(&self, call: Call) -> Result<Response<Body>, ApiError> {
         if call.query.get("version") == Some("2") {
-            return Err(ApiError::unsupported(
-                "BuildKit needs one engine for a whole session; build with DOCKER_BUILDKIT=0",
-            ));
+            return self.buildkit_build(call).await;
         }
         let (constraints, query) = split_constraints(&call.query)?;
         let engines = self.constrained_engines(&constraints)?;
@@ -25,10 +24,24 @@ impl Api {
         let view = self.handle().view();
         let target = engines.into_iter().min_by_key(|target| view.on_agent(&target.agent).len());
         let target = target.ok_or_else(|| ApiError::failed("No healthy node available in the cluster"))?;
+        self.build_on(call, &target, &query).await
+    }
+
+    /// The progress of a build; if the engine is lost, the last line says so.
+    pub async fn build_on(
+        &self,
+        call: Call,
+        target: &Target,
+        query: &Query,
+    ) -> Result<Response<Body>, ApiError> {
         let path = with_query(format!("{}/build", call.matched.version), &query.text());
-        let response = self.forward(call, &target, &path).await?;
+        let response = self.forward(call, target, &path).await?;
         let (api, agent) = (self.clone(), target.agent.clone());
-        Ok(response.map(|body| body::observed(body, move || api.touch(&agent))))
+        let message = format!("engine {} was lost during the build", target.name);
+        let lost = json!({"errorDetail": {"message": message}, "error": message});
+        Ok(response.map(|body| {
+            body::observed(body::explained(body, format!("{lost}\n")), move || api.touch(&agent))
+        }))
     }
 }
 

@@ -198,7 +198,7 @@ impl Api {
     pub async fn container_tunnel(&self, call: Call) -> Result<Response<Body>, ApiError> {
         let found = self.find(&call.matched.name)?;
         let path = container_path(&call, &found);
-        self.tunnel(call, &found.target, &path).await
+        self.tunnel(call, &found.target, &path, || ()).await
     }
 
     /// A container whose task has terminated gets another one first, which holds its resources.

@@ -50,7 +50,7 @@ impl Api {
     pub async fn exec_start(&self, call: Call) -> Result<Response<Body>, ApiError> {
         let target = self.exec_target(&call).await?;
         let path = call.matched.engine_path("exec", &call.matched.name, call.raw_query());
-        self.tunnel(call, &target, &path).await
+        self.tunnel(call, &target, &path, || ()).await
     }
 
     pub async fn exec_read(&self, call: Call) -> Result<Response<Body>, ApiError> {

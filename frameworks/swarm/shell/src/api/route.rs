@@ -50,7 +50,10 @@ pub enum Endpoint {
     ImageRemove,
     ImagesPrune,
     Build,
+    BuildCancel,
     BuildPrune,
+    /// A stream of bytes in both directions with the engine that serves BuildKit.
+    BuildTunnel,
     VolumeList,
     VolumeCreate,
     VolumeInspect,
@@ -69,7 +72,6 @@ pub enum Endpoint {
     Unsupported(&'static str),
 }
 
-const BUILDKIT: &str = "BuildKit needs one engine for a whole session; build with DOCKER_BUILDKIT=0";
 const SWARM_MODE: &str = "services of swarm mode belong to one engine; this cluster runs containers";
 const PLUGINS: &str = "plugins belong to one engine; manage them there";
 
@@ -129,7 +131,10 @@ pub const ROUTES: &[(&str, &str, Endpoint)] = &[
     ("POST", "images/*/tag", E::ImageTag),
     ("DELETE", "images/*", E::ImageRemove),
     ("POST", "build", E::Build),
+    ("POST", "build/cancel", E::BuildCancel),
     ("POST", "build/prune", E::BuildPrune),
+    ("POST", "session", E::BuildTunnel),
+    ("POST", "grpc", E::BuildTunnel),
     ("GET", "volumes", E::VolumeList),
     ("POST", "volumes/create", E::VolumeCreate),
     ("POST", "volumes/prune", E::VolumesPrune),
@@ -143,9 +148,6 @@ pub const ROUTES: &[(&str, &str, Endpoint)] = &[
     ("POST", "networks/*/disconnect", E::NetworkDisconnect),
     ("DELETE", "networks/*", E::NetworkRemove),
     ("GET", "images/viz", E::Unsupported("the graph of images belongs to one engine")),
-    ("POST", "build/cancel", E::Unsupported(BUILDKIT)),
-    ("POST", "session", E::Unsupported(BUILDKIT)),
-    ("POST", "grpc", E::Unsupported(BUILDKIT)),
     ("GET", "plugins/*/json", E::PluginInspect),
     ("*", "plugins", E::Unsupported(PLUGINS)),
     ("*", "plugins/*", E::Unsupported(PLUGINS)),
@@ -298,7 +300,8 @@ mod tests {
             ("GET /networks/node-1/test", E::NetworkInspect, "/v1.41", "node-1/test", ""),
             ("DELETE /volumes/node-1/v", E::VolumeRemove, "/v1.41", "node-1/v", ""),
             ("POST /exec/00/start", E::ExecStart, "/v1.41", "00", "start"),
-            ("POST /session", E::Unsupported(BUILDKIT), "/v1.41", "", ""),
+            ("POST /session", E::BuildTunnel, "/v1.41", "", ""),
+            ("POST /v1.40/build/cancel", E::BuildCancel, "/v1.40", "", ""),
             ("GET /services", E::Unsupported(SWARM_MODE), "/v1.41", "", ""),
             ("DELETE /secrets/a/b", E::Unsupported(SWARM_MODE), "/v1.41", "a/b", ""),
             ("GET //v1.41//info/", E::Info, "/v1.41", "", ""),

@@ -1,11 +1,12 @@
 //! The API over a socket, with engines of this process: what needs streams, several engines, or a client that leaves.
 
+mod buildkit;
 mod engine;
 mod hostile;
 mod kit;
 mod standby;
-
 mod versions;
+
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -232,7 +233,7 @@ async fn invalid_input_is_rejected_in_the_error_format_of_the_engine() {
         ("GET /containers/%00/json", Vec::new(), 400, "the path must not"),
         ("GET /containers/json?filters=%7B", Vec::new(), 400, "parameter filters must be"),
         ("GET /events?since=tomorrow", Vec::new(), 400, "parameter since must be seconds"),
-        ("POST /session", Vec::new(), 501, "Not supported in clustering mode: BuildKit"),
+        ("POST /session", Vec::new(), 400, "BuildKit calls require the headers"),
         ("GET /services", Vec::new(), 501, "Not supported in clustering mode: services"),
         (
             "GET /v1.50/info",

@@ -27,12 +27,14 @@ pub const TUNNELS_MAX: usize = 4096;
 const CLIENT_LINGER: Duration = Duration::from_secs(60);
 
 impl Api {
-    /// Tunnels if the client asks for an upgrade; otherwise the answer streams in one direction only.
+    /// Tunnels if the client asks for an upgrade; otherwise the answer streams in one direction only. `on_end`: what to do after a
+    /// tunnel.
     pub async fn tunnel(
         &self,
         mut call: Call,
         target: &Target,
         path: &str,
+        on_end: impl FnOnce() + Send + 'static,
     ) -> Result<Response<Body>, ApiError> {
         if !call.is_upgrade() {
             let bytes = call.bytes().await?;
@@ -62,6 +64,7 @@ impl Api {
         // It ends with either side; both learn of a failure by the end of the stream.
         tokio::spawn(async move {
             connect(client, engine).await;
+            on_end();
             drop(permit);
         });
         Ok(response)

@@ -175,6 +175,9 @@ impl Engine {
             (Method::GET, ["exec", id, "json"]) if self.has_exec(id) => {
                 answer(&json!({"ID": id, "ExitCode": 0}))
             }
+            (Method::POST, ["session" | "grpc"]) => upgrade(request),
+            (Method::POST, ["build"]) => Response::new(body::full("{\"stream\":\"built\"}\n")),
+            (Method::POST, ["build", "cancel"]) => status(StatusCode::OK),
             (_, ["networks", ..]) => self.network(request, &parts[1..]).await,
             (Method::GET, ["volumes"]) => {
                 answer(&json!({"Volumes": [{"Name": "data", "Driver": "local"}], "Warnings": null}))
@@ -308,6 +311,7 @@ impl Engine {
 
 /// Echoes in upper case what it reads; after the client's half is closed, says goodbye and closes its own.
 fn upgrade(request: Request<Incoming>) -> Response<Body> {
+    let protocol = request.headers().get(header::UPGRADE).cloned();
     tokio::spawn(async move {
         let mut stream = TokioIo::new(hyper::upgrade::on(request).await.expect("an upgrade"));
         let mut buffer = [0; 1024];
@@ -323,7 +327,7 @@ fn upgrade(request: Request<Incoming>) -> Response<Body> {
     });
     let mut response = status(StatusCode::SWITCHING_PROTOCOLS);
     response.headers_mut().insert(header::CONNECTION, http::HeaderValue::from_static("Upgrade"));
-    response.headers_mut().insert(header::UPGRADE, http::HeaderValue::from_static("tcp"));
+    response.headers_mut().extend(protocol.map(|protocol| (header::UPGRADE, protocol)));
     response
 }
 
