@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_an_engine_refuses_are_raised() {
+    fn versions_that_an_engine_rejects_are_raised() {
         for (path, oldest, expected) in [
             ("/v1.41/containers/json?all=1", (1, 44), Some("/v1.44/containers/json?all=1")),
             ("/v1.24/_ping", (1, 44), Some("/v1.44/_ping")),

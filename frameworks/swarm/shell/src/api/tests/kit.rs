@@ -48,7 +48,7 @@ impl Kit {
         Self::with_oldest(count, "1.12").await
     }
 
-    /// The same with engines that refuse versions of the API before this one.
+    /// The same with engines that reject versions of the API before this one.
     pub async fn with_oldest(count: usize, oldest: &'static str) -> Kit {
         let directory = tempfile::tempdir().expect("a directory");
         let engine = |number| Engine::start(directory.path(), &format!("node-{number}"), oldest);

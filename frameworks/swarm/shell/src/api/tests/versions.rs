@@ -1,11 +1,11 @@
-//! Engines that refuse the versions of clients.
+//! Engines that reject the versions of clients.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::kit::Kit;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn engines_that_refuse_a_version_are_asked_in_their_oldest() {
+async fn calls_are_sent_in_the_oldest_version_of_a_newer_engine() {
     let kit = Kit::with_oldest(1, "1.44").await;
     kit.create("web").await;
     for version in ["", "/v1.24", "/v1.41"] {
