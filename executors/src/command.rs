@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use nix::sys::signal::Signal;
 use tepui_client::v1::TaskInfo;
-use tokio::process::Child;
 
 use crate::checks::probe;
 use crate::runner::{self, Perform, Reports};
@@ -36,21 +35,14 @@ struct CommandPerformer {
 }
 
 impl CommandPerformer {
-    fn spawn(&self, task: &TaskInfo) -> std::io::Result<Child> {
-        let mut command = process::session_leader(&task.command, &self.own_args)?;
-        if let Some(role) = process::allocation_role(task) {
-            command.env("MESOS_ALLOCATION_ROLE", role);
-        }
-        command.current_dir(&self.sandbox);
-        tokio::process::Command::from(command).spawn()
-    }
-
     async fn start(&mut self, task: &TaskInfo) {
-        let outcome = match self.spawn(task) {
-            Ok(mut child) => {
-                self.pid = child.id().map(u32::cast_signed);
+        let spawned = process::exits()
+            .and_then(|exits| Ok((process::spawn(task, &self.own_args, &self.sandbox)?, exits)));
+        let outcome = match spawned {
+            Ok((pid, exits)) => {
+                self.pid = Some(pid);
                 self.reports.later(async move {
-                    let ending = child.wait().await;
+                    let ending = process::wait(pid, exits).await;
                     IoEvent::Ended(
                         ending
                             .map(Ended::from)

@@ -1,16 +1,26 @@
 //! Processes from a `CommandInfo`: shell and argv form, environment, session.
 //!
-//! A task gets its own session through a second start of this program, which creates the session and then executes the
-//! task: no code runs between fork and exec.
+//! A task gets its own session from posix_spawn(3). A task with a terminal, and one that cannot be started like that,
+//! gets it through a second start of this program, which creates the session and then executes the task: no code runs
+//! between fork and exec.
 
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
 use std::io::IsTerminal;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
+use nix::fcntl::OFlag;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{AccessFlags, Pid, access};
+use rustix::process::{WaitOptions, waitpid};
 use tepui_client::v1::{CommandInfo, TaskInfo, environment};
 use tepui_proto::json;
+use tokio::signal::unix::{Signal as Signals, SignalKind};
 
 /// Set for the second start only: the command to become, as JSON.
 const BECOME: &str = "TEPUI_BECOME_TASK";
@@ -18,6 +28,10 @@ const BECOME: &str = "TEPUI_BECOME_TASK";
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 /// Set if the task has its own root filesystem: the arguments, one per line, of the launcher that enters it.
 const LAUNCHER: &str = "TEPUI_TASK_LAUNCHER";
+/// The role whose share a task uses.
+const ALLOCATION_ROLE: &str = "MESOS_ALLOCATION_ROLE";
+/// The flag of posix_spawn(3) for a new session, as glibc and musl define it; nix has no name for it.
+const POSIX_SPAWN_SETSID: i32 = 0x80;
 /// What a shell answers for a command that it cannot find.
 const EXIT_NOT_FOUND: u8 = 127;
 
@@ -25,30 +39,31 @@ const EXIT_NOT_FOUND: u8 = 127;
 ///
 /// It inherits the environment of this process without the executor's token, overridden by the command's.
 pub fn command(info: &CommandInfo) -> Command {
-    let value = info.value.as_deref().unwrap_or_default();
-    let mut command = match info.shell.unwrap_or(true) {
-        true => {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", value]);
-            shell
-        }
-        false => {
-            let mut argv = Command::new(value);
-            if let Some((name, rest)) = info.arguments.split_first() {
-                argv.arg0(name).args(rest);
-            }
-            argv
-        }
-    };
-    command.env_remove(TOKEN);
-    for variable in &info.environment.variables {
-        // Secrets were resolved by the parent of this process.
-        if variable.r#type != Some(environment::variable::Type::SECRET) {
-            command.env(&variable.name, variable.value.as_deref().unwrap_or_default());
-        }
+    let (program, arguments) = words(info);
+    let mut command = Command::new(program);
+    if let Some((name, rest)) = arguments.split_first() {
+        command.arg0(name).args(rest);
     }
+    command.env_remove(TOKEN).envs(variables(info));
     command.stdin(Stdio::null());
     command
+}
+
+/// The program of a command and its arguments, of which the first is its own name.
+fn words(info: &CommandInfo) -> (&str, Vec<&str>) {
+    let value = info.value.as_deref().unwrap_or_default();
+    match info.shell.unwrap_or(true) {
+        true => ("sh", vec!["sh", "-c", value]),
+        false if info.arguments.is_empty() => (value, vec![value]),
+        false => (value, info.arguments.iter().map(String::as_str).collect()),
+    }
+}
+
+/// The environment of a command without its secrets, which were resolved by the parent of this process.
+fn variables(info: &CommandInfo) -> impl Iterator<Item = (&str, &str)> {
+    let secret = Some(environment::variable::Type::SECRET);
+    let variables = info.environment.variables.iter().filter(move |variable| variable.r#type != secret);
+    variables.map(|variable| (variable.name.as_str(), variable.value.as_deref().unwrap_or_default()))
 }
 
 /// Keeps the memory and the environment of this process, with the token in it, from other processes of its user. Those it
@@ -81,11 +96,79 @@ fn launcher() -> Option<Command> {
     Some(command)
 }
 
+/// Starts the process of a task in `sandbox` and returns its pid. `own_args` as of [`session_leader`].
+pub fn spawn(task: &TaskInfo, own_args: &[String], sandbox: &Path) -> std::io::Result<i32> {
+    let (info, role) = (&*task.command, allocation_role(task));
+    if info.value.is_some()
+        && launcher().is_none()
+        && !has_terminal()
+        && let Some(pid) = spawn_session(info, role, sandbox)
+    {
+        return Ok(pid);
+    }
+    let mut command = session_leader(info, own_args)?;
+    command.envs(role.map(|role| (ALLOCATION_ROLE, role))).current_dir(sandbox);
+    Ok(command.spawn()?.id().cast_signed())
+}
+
+/// As [`spawn`], without a second start of this program. `None` if that fails: a second start reports the reason.
+fn spawn_session(info: &CommandInfo, role: Option<&str>, sandbox: &Path) -> Option<i32> {
+    let (program, arguments) = words(info);
+    let arguments: Vec<CString> = arguments.into_iter().map(CString::new).collect::<Result<_, _>>().ok()?;
+    let mut environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    environment.remove(OsStr::new(TOKEN));
+    let added = role.map(|role| (ALLOCATION_ROLE, role)).into_iter().chain(variables(info));
+    environment.extend(added.map(|(name, value)| (name.into(), value.into())));
+    std::env::set_current_dir(sandbox).ok()?;
+    let program = find(program, environment.get(OsStr::new("PATH")))?;
+    let environment: Vec<CString> = environment
+        .into_iter()
+        .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
+        .collect::<Result<_, _>>()
+        .ok()?;
+
+    let mut files = PosixSpawnFileActions::init().ok()?;
+    files.add_open(0, "/dev/null", OFlag::O_RDONLY, Mode::empty()).ok()?;
+    let mut attributes = PosixSpawnAttr::init().ok()?;
+    let session = PosixSpawnFlags::from_bits_retain(POSIX_SPAWN_SETSID);
+    let signals = PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK;
+    attributes.set_flags(session | signals).ok()?;
+    // Ignored in this process, as in every Rust program.
+    attributes.set_sigdefault(&SigSet::from_iter([Signal::SIGPIPE])).ok()?;
+    attributes.set_sigmask(&SigSet::empty()).ok()?;
+    posix_spawn(&program, &files, &attributes, &arguments, &environment).ok().map(Pid::as_raw)
+}
+
+/// The file that a program's name stands for, as execvp(3) finds it.
+fn find(program: &str, path: Option<&OsString>) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program));
+    }
+    let candidates = std::env::split_paths(path?).map(|directory| directory.join(program));
+    candidates.into_iter().find(|candidate| access(candidate, AccessFlags::X_OK).is_ok())
+}
+
+/// The exits of child processes, from now on.
+pub fn exits() -> std::io::Result<Signals> {
+    tokio::signal::unix::signal(SignalKind::child())
+}
+
+/// Waits for the exit of a child process; `exits` began before the child.
+pub async fn wait(child: i32, mut exits: Signals) -> std::io::Result<ExitStatus> {
+    let child = rustix::process::Pid::from_raw(child);
+    loop {
+        if let Some((_, status)) = waitpid(child, WaitOptions::NOHANG)? {
+            return Ok(ExitStatus::from_raw(status.as_raw()));
+        }
+        exits.recv().await.ok_or_else(|| std::io::Error::other("signals are not received"))?;
+    }
+}
+
 /// The process for a task: as [`command`], in its own session unless it shares a terminal. A task with its own root
 /// filesystem is started by the launcher, which adds the image's defaults to the command.
 ///
 /// `own_args` are those arguments of this process that make it call [`become_task`] first.
-pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
+fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
     if let Some(mut inside) = launcher() {
         if has_terminal() {
             inside.stdin(Stdio::inherit());
@@ -199,6 +282,32 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(output(&argv), "zero one\n");
+    }
+
+    #[tokio::test]
+    async fn a_task_gets_its_own_session_without_a_second_start() {
+        use std::os::unix::fs::PermissionsExt;
+        let (folder, here) = (tempfile::tempdir().expect("a directory"), std::env::current_dir());
+        let here = here.expect("there is one");
+        let tool = folder.path().join("tool-of-the-task");
+        let script = "#!/bin/sh\nread -r _ _ _ _ _ session _ < /proc/$$/stat\n\
+            read -r line; test \"$session $MESOS_ALLOCATION_ROLE$line\" = \"$$ lab\" && exit $1\n";
+        std::fs::write(&tool, script).expect("written");
+        std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).expect("ours");
+        let path = format!("/no/such:{}:/usr/bin:/bin", folder.path().display());
+        let path = Variable { name: "PATH".into(), value: Some(path), ..Default::default() };
+        let info = |value: &str| CommandInfo {
+            shell: Some(false),
+            value: Some(value.into()),
+            arguments: ["own-name", "7"].map(String::from).to_vec(),
+            environment: Environment { variables: vec![path.clone()], ..Default::default() }.into(),
+            ..Default::default()
+        };
+        let exits = exits().expect("signals are received");
+        let pid = spawn_session(&info("tool-of-the-task"), Some("lab"), &here).expect("it starts");
+        assert_eq!(wait(pid, exits).await.expect("it is a child").code(), Some(7));
+        assert_eq!(spawn_session(&info("no-such-tool"), None, &here), None);
+        assert_eq!(spawn_session(&info("/no/such/tool"), None, &here), None);
     }
 
     #[test]
