@@ -1,18 +1,22 @@
 //! A queue of state transitions, and the thread that logs them.
 //!
-//! The machine hands over values; formatting happens on the thread. The sender never waits: when the queue is full,
-//! transitions are dropped, and a line reports how many.
+//! The machine hands over values; formatting happens on the thread, for the transitions of a few milliseconds together:
+//! each wake of it costs the machine's thread a system call. The sender never waits: when the queue is full, transitions
+//! are dropped, and a line reports how many.
 
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
-use std::time::SystemTime;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
 
 /// Transitions that may wait for the thread; more are dropped.
 pub const QUEUE_TRANSITIONS_MAX: usize = 64 * 1024;
+
+/// How long transitions are gathered.
+const GATHER: Duration = Duration::from_millis(10);
 
 thread_local! {
     /// When the transition happened that is being logged on this thread.
@@ -24,10 +28,12 @@ pub(crate) fn time_of_event() -> SystemTime {
     HAPPENED.get().unwrap_or_else(SystemTime::now)
 }
 
-/// The sender. Dropping it stops the thread after all queued transitions are logged.
+/// The sender. Dropping it logs all queued transitions and stops the thread.
 #[derive(Debug)]
 pub struct TransitionLog<T> {
-    queue: Sender<Batch<T>>,
+    /// None: it is being dropped.
+    queue: Option<Sender<Batch<T>>>,
+    thread: Option<JoinHandle<()>>,
     counts: Arc<Counts>,
     /// Transitions that may wait.
     limit: usize,
@@ -56,8 +62,9 @@ impl<T: Send + 'static> TransitionLog<T> {
         let counts = Arc::new(Counts::default());
         let shared = Arc::clone(&counts);
         // After a panic of this thread `push` counts transitions as dropped.
-        thread::Builder::new().name(name.to_owned()).spawn(move || run(&batches, &shared, log))?;
-        Ok(Self { queue, counts, limit })
+        let thread =
+            thread::Builder::new().name(name.to_owned()).spawn(move || run(&batches, &shared, log))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread), counts, limit })
     }
 
     /// Queues transitions that happened now. Never blocks.
@@ -68,19 +75,33 @@ impl<T: Send + 'static> TransitionLog<T> {
         let count = transitions.len();
         let waiting = self.counts.waiting.fetch_add(count, Ordering::Relaxed) + count;
         let batch = Batch { at: SystemTime::now(), transitions };
-        if waiting > self.limit || self.queue.send(batch).is_err() {
+        let send = |queue: &Sender<Batch<T>>| queue.send(batch).is_ok();
+        if waiting > self.limit || !self.queue.as_ref().is_some_and(send) {
             self.counts.waiting.fetch_sub(count, Ordering::Relaxed);
             self.counts.dropped.fetch_add(count as u64, Ordering::Relaxed);
         }
     }
 }
 
+impl<T> Drop for TransitionLog<T> {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join(); // After a panic nothing is left to log.
+        }
+    }
+}
+
 fn run<T>(batches: &Receiver<Batch<T>>, counts: &Counts, mut log: impl FnMut(T)) {
-    while let Ok(batch) = batches.recv() {
-        HAPPENED.set(Some(batch.at));
-        let count = batch.transitions.len();
-        batch.transitions.into_iter().for_each(&mut log);
-        counts.waiting.fetch_sub(count, Ordering::Relaxed);
+    while let Ok(first) = batches.recv() {
+        thread::park_timeout(GATHER);
+        for batch in std::iter::once(first).chain(batches.try_iter()) {
+            HAPPENED.set(Some(batch.at));
+            let count = batch.transitions.len();
+            batch.transitions.into_iter().for_each(&mut log);
+            counts.waiting.fetch_sub(count, Ordering::Relaxed);
+        }
         match counts.dropped.swap(0, Ordering::Relaxed) {
             0 => (),
             dropped => tracing::warn!(dropped, "state transitions were not logged: the queue was full"),
@@ -103,6 +124,15 @@ mod tests {
         let all: Vec<(u32, SystemTime)> = arrived.iter().take(3).collect();
         assert_eq!(all.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 3]);
         assert!(all[0].1 >= before && all[0].1 == all[1].1);
+    }
+
+    #[test]
+    fn dropped_log_has_logged_everything() {
+        let (seen, arrived) = channel();
+        let log = TransitionLog::start("test", move |number: u32| seen.send(number).unwrap()).unwrap();
+        (0..3).for_each(|number| log.push(vec![number]));
+        drop(log);
+        assert_eq!(arrived.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
     }
 
     #[test]
