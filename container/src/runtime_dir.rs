@@ -259,7 +259,7 @@ impl ContainerDir {
     pub fn write_status(&self, status: i32) -> io::Result<()> {
         let draft = self.status_draft();
         let mut file = std::fs::File::options().write(true).create(true).truncate(false).open(&draft)?;
-        write!(file, "{status:<STATUS_CHARS$}")?;
+        file.write_all(format!("{status:<STATUS_CHARS$}").as_bytes())?;
         std::fs::rename(&draft, self.path.join(STATUS))
     }
 

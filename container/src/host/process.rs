@@ -4,11 +4,14 @@
 //! every signal goes through a pidfd whose start time was compared after it was opened.
 
 use std::io;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::{Interest, unix::AsyncFd};
+
+use super::kernel_file::{read_kernel_bytes, read_kernel_file};
 
 /// Interval of checks on a process on kernels without pidfd_open(2).
 const EXIT_POLL_MS: u64 = 200;
@@ -44,7 +47,7 @@ pub(crate) struct Spent {
 impl Process {
     /// The process that holds `pid` now, if any.
     pub fn find(pid: i32) -> io::Result<Option<Stat>> {
-        match std::fs::read(format!("/proc/{pid}/stat")) {
+        match read_kernel_bytes(Path::new(&format!("/proc/{pid}/stat"))) {
             Ok(bytes) => parse_stat(&bytes)
                 .map(Some)
                 .ok_or_else(|| io::Error::other(format!("cannot understand /proc/{pid}/stat"))),
@@ -127,7 +130,7 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
 /// Distinguishes one start of the machine from the next; empty if the kernel does not report it.
 pub(crate) fn boot_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
-    let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let read = || read_kernel_file(Path::new("/proc/sys/kernel/random/boot_id")).unwrap_or_default();
     ID.get_or_init(read).trim()
 }
 

@@ -29,6 +29,9 @@ use crate::stdio::switchboard::{Ends, Switchboard};
 pub(super) const EXIT_NOT_RUNNABLE: i32 = 126;
 pub(super) const EXIT_NOT_FOUND: i32 = 127;
 
+/// Larger than most specs.
+const SPEC_USUAL_BYTES: usize = 16 * 1024;
+
 /// The files of a container, open before anything of it runs.
 struct Prepared {
     this: Process,
@@ -91,7 +94,7 @@ fn stand_alone() -> io::Result<()> {
 }
 
 fn read_spec() -> io::Result<InitSpec> {
-    let mut text = Vec::new();
+    let mut text = Vec::with_capacity(SPEC_USUAL_BYTES);
     io::stdin().read_to_end(&mut text)?;
     Ok(serde_json::from_slice(&text)?)
 }

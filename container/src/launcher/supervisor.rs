@@ -81,6 +81,9 @@ async fn reap(mut child: Child) {
     if let Ok(Some(stat)) = Process::find(child.id().cast_signed()) {
         stat.process.ended().await;
     }
+    if matches!(child.try_wait(), Ok(Some(_))) {
+        return;
+    }
     let waited = blocking(move || child.wait()).await;
     if let Err(fault @ Interrupted::Panicked(_)) = waited {
         tracing::error!(%fault, "cannot reap a supervisor");
