@@ -181,6 +181,8 @@ impl Scheduler {
             return Err(RecoverError { key: "target".to_owned(), error });
         }
         scheduler.state.uninstalling = scheduler.state.properties.contains_key(plans::UNINSTALLING);
+        let uninstalled = &scheduler.state.uninstalled;
+        scheduler.is_finished = uninstalled.is_some() && *uninstalled != scheduler.config.reinstall;
         scheduler.rebuild();
         Ok(scheduler)
     }
@@ -224,6 +226,11 @@ impl Scheduler {
 
     pub fn framework_id(&self) -> Option<&str> {
         self.state.framework_id.as_deref()
+    }
+
+    /// The framework that was uninstalled, if the service is not to be installed again: there is nothing left to do.
+    pub fn finished(&self) -> Option<&str> {
+        self.state.uninstalled.as_deref().filter(|_| self.is_finished)
     }
 
     pub fn config(&self) -> &Config {

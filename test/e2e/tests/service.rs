@@ -1,8 +1,12 @@
 //! Services on several real agents: deployment, pod operations, updates, removal, and faults of the scheduler.
 
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,6 +15,7 @@ use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:4;mem:2048;disk:8192;ports:[31000-31999]";
 const ROLE: &str = "hello-role";
+const O_NONBLOCK: i32 = 0o4000;
 
 /// A master and so many agents.
 fn cluster(agents: usize) -> Cluster {
@@ -339,6 +344,103 @@ fn standby_scheduler_with_etcd_takes_over() {
     first.kill();
     second.complete("deploy");
     assert_eq!(second.running("hello-0", "hello-0-server").id, task.id, "the task is not launched again");
+}
+
+/// Writes to a pipe until it is full, without an effect on other writers.
+fn fill(pipe: &std::io::PipeWriter) {
+    let mut options = File::options();
+    let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
+    let mut other = options.write(true).custom_flags(O_NONBLOCK).open(path).expect("a pipe");
+    // A write that is no longer than a page is whole or not done.
+    for bytes in [4096, 1] {
+        while other.write(&[b'.'; 4096][..bytes]).is_ok() {}
+    }
+}
+
+#[test]
+fn an_uninstallation_whose_exit_was_not_seen_is_finished_by_the_next_scheduler() {
+    let cluster = cluster(1);
+    let folder = cluster.folder().join("hello");
+    let mut service = start(&cluster, 1);
+    service.complete("deploy");
+    service.kill();
+
+    // The output blocks the process before its exit.
+    let (output, blocked) = std::io::pipe().expect("a pipe");
+    let mut child = Command::new(binary())
+        .args(["service", "run"])
+        .arg(folder.join("svc.yml"))
+        .arg(&cluster.master.address)
+        .arg(format!("--work_dir={}", folder.join("work").display()))
+        .stdout(blocked.try_clone().expect("a descriptor"))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("listening on")).expect("the address");
+    let http = Http::new(line.rsplit_once("://").expect("a URL").1);
+    let deploy = || http.get("/v1/plans/deploy").json().unwrap_or_default();
+    wait_for("the deployment to be followed", || (deploy()["status"] == "COMPLETE").then_some(()));
+    fill(&blocked);
+    assert_eq!(http.post("/v1/uninstall", &json!({})).status, 200);
+    // Both an answer and the end of the API come after what was recorded before them.
+    wait_for("the uninstallation to be recorded", || {
+        let answer = http.post("/v1/pod/hello-0/restart", &json!({}));
+        (answer.status == 0 || answer.text().contains("the service is uninstalled")).then_some(())
+    });
+    child.kill().expect("a child");
+    assert_eq!(child.wait().expect("a child").signal(), Some(9), "it did not exit by itself");
+    assert_eq!(frameworks(&cluster), 0);
+
+    let (status, log) = service.restart_in_vain();
+    assert!(status.success(), "{log}");
+    let output = service.output();
+    assert!(output.contains("service hello is uninstalled"), "{output}");
+    assert_eq!((frameworks(&cluster), reserved(&cluster.http(), ROLE).len()), (0, 0));
+    let other = service.restart_in_vain().0;
+    assert!(other.success(), "it stays uninstalled");
+
+    let flag = output.split_whitespace().find(|word| word.starts_with("--reinstall=")).expect("a hint");
+    let started = cluster.folder().join("started");
+    let text = spec(1, &started, 32);
+    let mut again = Service::start_with(&cluster.master.address, &folder, &text, &[], &[flag]);
+    again.complete("deploy");
+    again.running("hello-0", "hello-0-server");
+    printed(&cli(&cluster, &["uninstall", "hello", "--yes"]));
+    assert!(again.wait().success(), "{}", again.log());
+    assert!(again.restart_in_vain().0.success(), "the flag names the first uninstallation");
+    assert!(again.output().contains("service hello is uninstalled") && frameworks(&cluster) == 0);
+}
+
+fn frameworks(cluster: &Cluster) -> usize {
+    let frameworks = cluster.http().get("/frameworks").json().expect("a list");
+    frameworks["frameworks"].as_array().expect("a list").len()
+}
+
+#[test]
+fn a_standby_of_an_uninstalled_service_exits_and_deploys_nothing() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
+    let cluster = cluster(1);
+    let etcd = Etcd::start(1);
+    let store = format!("--store={}", etcd.address());
+    let text = spec(1, &cluster.folder().join("started"), 32);
+    let begin = |name: &str| {
+        let flags = [store.as_str(), "--leader_lease=2secs"];
+        Service::start_with(&cluster.master.address, &cluster.folder().join(name), &text, &[], &flags)
+    };
+    let mut first = begin("first");
+    first.complete("deploy");
+    let mut second = begin("second");
+    printed(&cli(&cluster, &["uninstall", "hello", "--yes"]));
+    for service in [&mut first, &mut second] {
+        assert!(service.wait().success(), "{}", service.log());
+        assert!(service.output().contains("service hello is uninstalled"), "{}", service.output());
+    }
+    assert_eq!((frameworks(&cluster), reserved(&cluster.http(), ROLE).len()), (0, 0));
+    assert!(first.restart_in_vain().0.success());
+    assert!(first.output().contains("service hello is uninstalled") && frameworks(&cluster) == 0);
 }
 
 #[test]

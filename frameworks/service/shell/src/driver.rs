@@ -25,8 +25,8 @@ pub(crate) const CALLS_QUEUE_MAX: usize = 65_536;
 /// Why a scheduler does not go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// The service is uninstalled.
-    Finished,
+    /// The framework of this id is uninstalled.
+    Finished(String),
     Failed(String),
 }
 
@@ -35,8 +35,8 @@ pub(crate) enum Halt {
 pub(crate) enum MasterCall {
     Accept(Box<Accept>),
     Other(Box<Call>),
-    /// After the calls before it: the service is uninstalled.
-    Finish,
+    /// After the calls before it: the framework of this id is uninstalled.
+    Finish(String),
 }
 
 /// Makes effects visible. Called by the runtime; never waits.
@@ -83,7 +83,7 @@ impl Sink {
                 Effect::Suppress => self.other(calls::suppress(Vec::new())),
                 Effect::Revive => self.other(calls::revive(Vec::new())),
                 Effect::Teardown => self.other(calls::teardown()),
-                Effect::Finished => self.call(MasterCall::Finish),
+                Effect::Finished(framework) => self.call(MasterCall::Finish(framework)),
                 Effect::Stop(why) => drop(self.halt.send_replace(Some(Halt::Failed(why)))),
             }
         }
@@ -132,7 +132,7 @@ pub(crate) async fn send_calls(
                     on_lost_call(&inputs, accept.offers, &error).await;
                 }
             }
-            MasterCall::Finish => drop(halt.send_replace(Some(Halt::Finished))),
+            MasterCall::Finish(framework) => drop(halt.send_replace(Some(Halt::Finished(framework)))),
         }
     }
 }

@@ -44,10 +44,10 @@ pub enum ServiceFault {
 }
 
 /// How a scheduler ended without a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// By request; tasks of the service keep running.
     Stopped,
-    /// The service is uninstalled.
-    Finished,
+    /// The framework of this id was uninstalled.
+    Uninstalled(String),
 }

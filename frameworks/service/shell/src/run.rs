@@ -107,7 +107,7 @@ impl RunningService {
                 };
                 let ended = term.end().await;
                 match halt {
-                    Some(Halt::Finished) => Ok(End::Finished),
+                    Some(Halt::Finished(framework)) => Ok(End::Uninstalled(framework)),
                     Some(Halt::Failed(why)) => Err(ServiceFault::Stopped(why)),
                     None => ended.map(|()| End::Stopped).map_err(ServiceFault::from),
                 }

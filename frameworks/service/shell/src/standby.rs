@@ -52,7 +52,7 @@ impl Standby {
             match self.term(store, leadership).await? {
                 TermEnd::Stopped => return Ok(End::Stopped),
                 TermEnd::Lost => warn!("leadership lost"),
-                TermEnd::Halted(Halt::Finished) => return Ok(End::Finished),
+                TermEnd::Halted(Halt::Finished(framework)) => return Ok(End::Uninstalled(framework)),
                 TermEnd::Halted(Halt::Failed(why)) => return Err(ServiceFault::Stopped(why)),
             }
         }

@@ -79,17 +79,20 @@ impl Term {
         let config = Config { api_scheme, api_host, api_port, principal, ..options.config.clone() };
         let machine = Scheduler::recover(config.clone(), records, Rng::seeded(seed))?;
         let framework_id = machine.framework_id().map(str::to_owned);
+        let finished = machine.finished().map(|framework| Halt::Finished(framework.to_owned()));
         let client = Client::new(&options.masters)
             .map_err(|error| ServiceFault::Master(error.to_string()))?
             .with_credential(options.credential.clone());
-        if let Some(rival) = rivals::find(&client, &options.spec.name, framework_id.as_deref()).await {
+        if finished.is_none()
+            && let Some(rival) = rivals::find(&client, &options.spec.name, framework_id.as_deref()).await
+        {
             return Err(ServiceFault::Rival(rival));
         }
         let announced = Announced::new(options.credential.as_ref(), api.url());
         let (inputs, mailbox) = tepui_runtime::mailbox::<Input>(INPUTS_MAX);
         let (views, published) = watch::channel(machine.view());
         let (calls, queue) = mpsc::channel(CALLS_QUEUE_MAX);
-        let (halting, halt) = watch::channel(None);
+        let (halting, halt) = watch::channel(finished.clone());
         let waiting = Waiting::default();
         let halt_sink = halting.clone();
         let sink =
@@ -109,6 +112,10 @@ impl Term {
             },
         )?;
         let handle = Handle { inputs: inputs.clone(), views: published.clone(), waiting };
+        if finished.is_some() {
+            // The scheduler before this one ended before or after its exit was seen: it exits again.
+            return Ok(Self { handle, running, halt, tasks: Vec::new() });
+        }
         set_target(&handle, options).await?;
         let info = framework_info(&config, &handle.view());
         let info = info.ok_or_else(|| ServiceFault::Stopped("the service has no target".to_owned()))?;

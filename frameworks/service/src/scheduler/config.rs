@@ -29,6 +29,8 @@ pub struct Config {
     pub pause_command: String,
     /// Environment that `TASKCFG_` variables of the scheduler add is part of the spec; this is for all tasks besides.
     pub environment: BTreeMap<String, String>,
+    /// Install the service again although the framework of this id was uninstalled.
+    pub reinstall: Option<String>,
     pub timing: Timing,
 }
 
@@ -105,6 +107,7 @@ impl Config {
             region: None,
             pause_command: PAUSE_COMMAND.to_owned(),
             environment: BTreeMap::new(),
+            reinstall: None,
             timing: Timing::default(),
         }
     }

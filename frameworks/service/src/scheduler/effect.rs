@@ -44,8 +44,8 @@ pub enum Effect {
     Publish(Arc<View>),
     /// TEARDOWN of the framework, at the end of an uninstallation. `Input::Deregistered` follows if the master carried it out.
     Teardown,
-    /// The service is uninstalled and all records are deleted. The shell may keep serving the last view.
-    Finished,
+    /// The framework of this id is uninstalled, which is recorded. The shell may keep serving the last view.
+    Finished(String),
     /// The scheduler cannot continue; the process reports why and exits.
     Stop(String),
 }

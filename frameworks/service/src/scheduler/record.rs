@@ -24,6 +24,7 @@ const GARBAGE_PREFIX: &str = "garbage/";
 const STRAY_PREFIX: &str = "stray/";
 const PLAN_PREFIX: &str = "plan/";
 const PROPERTY_PREFIX: &str = "property/";
+const UNINSTALLED_KEY: &str = "uninstalled";
 
 /// Id of a configuration: a UUID.
 pub type ConfigurationId = String;
@@ -50,8 +51,9 @@ pub enum Record {
     Property(String, Option<Arc<[u8]>>),
     /// What operators did to a plan of a configuration.
     Plan(String, Option<Arc<(ConfigurationId, PlanState)>>),
-    /// The name, the framework id and the target: the service is uninstalled.
-    ServiceForgotten,
+    /// Id of the framework that was uninstalled last, instead of the framework and the target. None: the service is
+    /// installed again.
+    Uninstalled(Option<String>),
     /// Made durable together.
     Batch(Vec<Record>),
 }
@@ -272,10 +274,11 @@ impl Durable for Record {
             }
             Record::Plan(name, None) => Write::delete(format!("{PLAN_PREFIX}{name}")),
             Record::Plan(name, Some(own)) => Write::put(format!("{PLAN_PREFIX}{name}"), json(&**own)),
-            Record::ServiceForgotten => {
-                into.push(Write::delete(SERVICE_KEY));
+            Record::Uninstalled(None) => Write::delete(UNINSTALLED_KEY),
+            Record::Uninstalled(Some(id)) => {
                 into.push(Write::delete(FRAMEWORK_KEY));
-                Write::delete(TARGET_KEY)
+                into.push(Write::delete(TARGET_KEY));
+                Write::put(UNINSTALLED_KEY, id.as_bytes())
             }
             Record::Batch(records) => {
                 records.iter().for_each(|record| record.writes(into));
@@ -295,6 +298,7 @@ pub(super) fn read(key: &str, value: &[u8]) -> Result<Record, RecoverError> {
         None if key == SERVICE_KEY => Record::Service(text()?),
         None if key == FRAMEWORK_KEY => Record::Framework(text()?),
         None if key == TARGET_KEY => Record::Target(text()?),
+        None if key == UNINSTALLED_KEY => Record::Uninstalled(Some(text()?)),
         Some(("configuration", id)) => {
             Record::Configuration(id.to_owned(), Arc::new(serde_json::from_slice(value).map_err(bad)?))
         }

@@ -63,9 +63,11 @@ impl Scheduler {
             Record::Property(key, None) => drop(state.properties.remove_mut(key)),
             Record::Plan(name, Some(own)) => drop(self.plan_states.insert(name.clone(), own.clone())),
             Record::Plan(name, None) => drop(self.plan_states.remove(name)),
-            Record::ServiceForgotten => {
-                state.framework_id = None;
-                state.target = None;
+            Record::Uninstalled(id) => {
+                state.uninstalled.clone_from(id);
+                if id.is_some() {
+                    (state.framework_id, state.target) = (None, None);
+                }
             }
             Record::Batch(records) => records.iter().for_each(|record| self.adopt(record)),
         }

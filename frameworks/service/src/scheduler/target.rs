@@ -53,6 +53,7 @@ impl Scheduler {
         let id = self.rng.uuid_text();
         let mut batch =
             vec![Record::Configuration(id.clone(), Arc::new(spec.clone())), Record::Target(id.clone())];
+        batch.extend(self.state.uninstalled.is_some().then_some(Record::Uninstalled(None)));
         batch.extend(self.upload_mark(origin, old.as_ref().map(|(id, _)| id.as_str())));
         batch.extend(self.new_roles(&spec));
         batch.extend(self.adopted_tasks(&id, &spec));
@@ -167,12 +168,6 @@ impl Scheduler {
     pub(super) fn uninstall(&mut self, out: &mut Out) -> Answer {
         if self.state.uninstalling {
             return Answer::AlreadyDone;
-        }
-        if self.state.target.is_none() && self.state.framework_id.is_none() {
-            // Nothing was ever installed, or an uninstallation was complete before.
-            self.state.uninstalling = true;
-            self.finish(out);
-            return Answer::Done;
         }
         let value = Some(b"true".as_slice().into());
         self.apply(Record::Property(plans::UNINSTALLING.to_owned(), value), out);

@@ -26,6 +26,8 @@ pub struct View {
     pub connected: bool,
     pub suppressed: bool,
     pub uninstalling: bool,
+    /// Id of the framework that an uninstallation removed, if the service was not installed again.
+    pub uninstalled: Option<String>,
     pub target: Option<ConfigurationId>,
     pub configurations: Map<ConfigurationId, Arc<ServiceSpec>>,
     pub properties: Map<String, Arc<[u8]>>,
@@ -260,6 +262,7 @@ impl View {
             connected: false,
             suppressed: false,
             uninstalling: false,
+            uninstalled: None,
             target: None,
             configurations: Map::new_sync(),
             properties: Map::new_sync(),

@@ -164,7 +164,8 @@ impl Scheduler {
         out.effect(Effect::Teardown);
     }
 
-    /// The end of an uninstallation: nothing is left, on the cluster and in the records.
+    /// The end of an uninstallation: nothing is left on the cluster, and the records only say so. They stay: no scheduler
+    /// can know whether the exit of the one before it was seen.
     pub(super) fn finish(&mut self, out: &mut Out) {
         let mut batch: Vec<Record> = self.state.tasks.keys().cloned().map(Record::TaskForgotten).collect();
         batch.extend(self.state.pods.keys().cloned().map(Record::PodForgotten));
@@ -173,7 +174,8 @@ impl Scheduler {
         batch.extend(self.state.configurations.keys().cloned().map(Record::ConfigurationForgotten));
         batch.extend(self.state.properties.keys().map(|key| Record::Property(key.clone(), None)));
         batch.extend(self.plan_states.keys().map(|name| Record::Plan(name.clone(), None)));
-        batch.push(Record::ServiceForgotten);
+        let framework_id = self.state.framework_id.clone().unwrap_or_default();
+        batch.push(Record::Uninstalled(Some(framework_id.clone())));
         self.apply(Record::Batch(batch), out);
         for plan in &mut self.state.plans {
             plan.phases.iter_mut().for_each(crate::plan::Phase::force_complete);
@@ -181,6 +183,6 @@ impl Scheduler {
         self.state.connected = false;
         self.is_finished = true;
         self.timers = tepui_fsm::Deadlines::new();
-        out.effect(Effect::Finished);
+        out.effect(Effect::Finished(framework_id));
     }
 }

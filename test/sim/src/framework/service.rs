@@ -375,7 +375,7 @@ fn perform(world: &mut World, index: usize, effect: Effect) {
         }
         Effect::Reply { .. } => (),
         Effect::Teardown => drop(deliver(world, index, calls::teardown())),
-        Effect::Finished => {
+        Effect::Finished(_) => {
             world.trace_line(|| format!("F{index} has uninstalled its service"));
             if let Some(own) = service(world, index) {
                 own.goal = Goal::Finished;

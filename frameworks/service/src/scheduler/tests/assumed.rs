@@ -72,7 +72,7 @@ fn agents_without_operation_feedback_confirm_by_tasks_and_by_time() {
             record -garbage/#4
             record +property/deregistering
             teardown
-            record -status/hello-0-server -override/hello-0-server -task/hello-0-server -configuration/#1 -property/deregistering -property/last-completed-update-type -property/uninstalling -service -framework -target
+            record -status/hello-0-server -override/hello-0-server -task/hello-0-server -configuration/#1 -property/deregistering -property/last-completed-update-type -property/uninstalling -framework -target +uninstalled
             finished
             > show reservations
         "#]],

@@ -471,7 +471,10 @@ impl Model {
         }
         assert!(self.world.is_finished, "seed {seed}: {:#?}", self.world.scheduler.view().plan("deploy"));
         assert_eq!(self.world.cluster.reservations(), Vec::<String>::new(), "seed {seed}");
-        assert_eq!(self.world.store.keys().collect::<Vec<_>>(), Vec::<&String>::new(), "seed {seed}");
+        let left: Vec<&String> = self.world.store.keys().collect();
+        assert_eq!(left, ["service", "uninstalled"], "seed {seed}");
+        self.world.restart();
+        assert!(self.world.scheduler.finished().is_some(), "seed {seed}: nothing is deployed again");
     }
 }
 

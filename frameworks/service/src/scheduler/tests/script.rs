@@ -132,7 +132,11 @@ impl World {
                 }
             }
             "wait" => self.wait(Duration::from_secs(rest[0].parse().expect("seconds"))),
-            "restart" => self.restart(),
+            "restart" => {
+                self.config.reinstall =
+                    rest.first().and_then(|word| word.strip_prefix("reinstall=")).map(str::to_owned);
+                self.restart();
+            }
             "lose-effects" => self.crash_after = Some(rest[0].parse().expect("a number of items")),
             "agents" => self.input(Input::Agents(self.cluster.facts())),
             "unreachable" => self.cluster.lose_agent(rest[0], State::TASK_UNREACHABLE),
@@ -364,7 +368,7 @@ impl World {
                 self.write("teardown".to_owned());
                 self.cluster.events.push_back(Input::Deregistered);
             }
-            Effect::Finished => {
+            Effect::Finished(_) => {
                 self.is_finished = true;
                 self.write("finished".to_owned());
             }

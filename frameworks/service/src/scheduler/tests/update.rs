@@ -522,7 +522,7 @@ fn uninstall_kills_tasks_and_releases_all_reservations() {
             record -garbage/#14
             record +property/deregistering
             teardown
-            record -status/a-0-main -override/a-0-main -task/a-0-main -status/a-0-side -override/a-0-side -task/a-0-side -status/a-1-main -override/a-1-main -task/a-1-main -status/a-1-side -override/a-1-side -task/a-1-side -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
+            record -status/a-0-main -override/a-0-main -task/a-0-main -status/a-0-side -override/a-0-side -task/a-0-side -status/a-1-main -override/a-1-main -task/a-1-main -status/a-1-side -override/a-1-side -task/a-1-side -configuration/#1 -property/deregistering -property/uninstalling -framework -target +uninstalled
             finished
             > show reservations
             > show plan deploy
@@ -583,7 +583,7 @@ fn teardown_is_repeated_until_the_master_has_answered() {
             > calls-lost
             > wait 10
             teardown
-            record -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
+            record -configuration/#1 -property/deregistering -property/uninstalling -framework -target +uninstalled
             finished
         "#]],
     );
@@ -597,7 +597,7 @@ fn teardown_is_repeated_until_the_master_has_answered() {
             ...
             > restart
             > error Framework has been removed
-            record -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
+            record -configuration/#1 -property/deregistering -property/uninstalling -framework -target +uninstalled
             finished
         "#]],
     );
@@ -662,7 +662,7 @@ fn an_uninstallation_ends_without_an_agent_that_an_operator_gives_up() {
             reply done
             record +property/deregistering
             teardown
-            record -status/a-0-main -override/a-0-main -task/a-0-main -status/a-0-side -override/a-0-side -task/a-0-side -garbage/#3 -garbage/#4 -garbage/#2 -garbage/#5 -garbage/#7 -garbage/#8 -garbage/#6 -configuration/#1 -property/deregistering -property/uninstalling -service -framework -target
+            record -status/a-0-main -override/a-0-main -task/a-0-main -status/a-0-side -override/a-0-side -task/a-0-side -garbage/#3 -garbage/#4 -garbage/#2 -garbage/#5 -garbage/#7 -garbage/#8 -garbage/#6 -configuration/#1 -property/deregistering -property/uninstalling -framework -target +uninstalled
             finished
         "#]],
     );
@@ -773,6 +773,59 @@ fn interruptions_and_forced_steps_outlive_the_scheduler() {
                 a-1:[main, side] (PENDING) waits for its turn in the plan
               b (serial strategy) (PENDING)
                 b-0:[main] (PENDING) waits for its turn in the plan
+        "#]],
+    );
+}
+
+#[test]
+fn an_uninstalled_service_is_installed_again_by_request_only() {
+    check(
+        &[("base", BASE)],
+        "
+        agent A1 cpus:8;mem:4096;disk:10000
+        target base
+        subscribe
+        uninstall
+        restart
+        start base
+        subscribe
+        offers
+        restart reinstall=F0
+        start base
+        restart reinstall=F1
+        start base
+        restart
+        subscribe
+        ",
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target base
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > uninstall
+            record +property/uninstalling
+            reply done
+            record +property/deregistering
+            teardown
+            record -configuration/#1 -property/deregistering -property/uninstalling -framework -target +uninstalled
+            finished
+            > restart
+            > start base
+            reply invalid: the service is uninstalled
+            > subscribe
+            > offers
+            > restart reinstall=F0
+            > start base
+            reply invalid: the service is uninstalled
+            > restart reinstall=F1
+            > start base
+            record +configuration/#2 +target -uninstalled
+            reply target #2
+            > restart
+            > subscribe
+            record +service +framework
         "#]],
     );
 }

@@ -44,6 +44,9 @@ pub struct RunCommand {
     /// Time after which a silent active scheduler is replaced.
     #[arg(long, value_parser = value::duration, default_value = "10secs")]
     leader_lease: Duration,
+    /// Install the service again although it was uninstalled; FRAMEWORK is the id that the uninstalled one had.
+    #[arg(long, value_name = "FRAMEWORK")]
+    reinstall: Option<String>,
     /// Role of the service [default: NAME-role].
     #[arg(long)]
     role: Option<String>,
@@ -93,8 +96,10 @@ impl RunCommand {
             let mut signals = Signals::listen()?;
             output::notice(&format!("service {} listening on {}", output::printable(&name), service.url()));
             serve(&mut service, &mut signals, is_drawn).await;
-            if let End::Finished = service.stop().await? {
-                output::notice(&format!("service {} is uninstalled", output::printable(&name)));
+            if let End::Uninstalled(framework) = service.stop().await? {
+                let (name, framework) = (output::printable(&name), output::printable(&framework));
+                output::notice(&format!("service {name} is uninstalled"));
+                output::notice(&format!("to install it again, start it with --reinstall={framework}"));
             }
             Ok(ExitCode::SUCCESS)
         })
@@ -117,8 +122,10 @@ impl RunCommand {
             Some(path) => Some(access::authentication("api_credentials", Some(path), true)?),
             None => None,
         };
+        let mut config = settings::config(&spec.name, self.role.as_deref(), &environment())?;
+        config.reinstall.clone_from(&self.reinstall);
         Ok(Options {
-            config: settings::config(&spec.name, self.role.as_deref(), &environment())?,
+            config,
             store: self.store_at(&spec.name)?,
             etcd_tls: self.etcd_tls()?,
             reload: self.reload(&spec.name),
