@@ -22,6 +22,7 @@ mod plan;
 mod pulls;
 mod runtime_dir;
 mod sandbox;
+mod secrets;
 mod stdio;
 mod usage;
 
@@ -50,6 +51,7 @@ pub use isolators::{
 pub use launcher::CgroupFault;
 pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
 pub use meter::Meter;
+pub use secrets::SecretDirectoryFault;
 pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, RotationFault, Writer};
 pub use usage::{DiskUse, Memory, Shortages, Throttled, Usage};
 

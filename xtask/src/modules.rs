@@ -30,7 +30,7 @@ const CONTAINER: Layers = &[
     ("host", &["host"]),
     ("values", &["plan", "pulls", "usage"]),
     ("cgroups", &["cgroups", "isolation"]),
-    ("files", &["docker_volume", "runtime_dir", "sandbox", "stdio"]),
+    ("files", &["docker_volume", "runtime_dir", "sandbox", "secrets", "stdio"]),
     ("launcher", &["launcher", "meter"]),
     ("isolators", &["isolators"]),
     ("images", &["fetcher", "images"]),

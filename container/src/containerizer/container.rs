@@ -30,6 +30,7 @@ use crate::launcher::{InitSpec, supervisor, tree};
 use crate::plan::Plan;
 use crate::runtime_dir::{Claim, ContainerDir, Mounted};
 use crate::sandbox::{self, Sandbox, SandboxFault};
+use crate::secrets;
 use crate::stdio::plan;
 use crate::stdio::switchboard::FINISH_MAX;
 
@@ -153,6 +154,9 @@ impl Container {
     ) -> Result<Process, Stop> {
         let context = self.context.clone();
         let failed = |fault: ContainerFault| Stop::failed(LaunchStage::Start, fault);
+        let secret_dir = context.options.isolators.secret_dir.as_deref();
+        let resolved = secrets::resolve(secret_dir, spec).await.map_err(|fault| failed(fault.into()))?;
+        let spec = resolved.as_ref().unwrap_or(spec);
         let docker = in_docker::choose(&context, spec).map_err(failed)?;
         let (original, spec) = (spec, docker.as_ref().map_or(spec, |docker| &docker.host));
         let mounted = docker.is_some() || context.options.isolation.mounts();

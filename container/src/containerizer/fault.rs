@@ -13,6 +13,7 @@ use crate::launcher::CgroupFault;
 use crate::launcher::remount::RemountFault;
 use crate::launcher::supervisor::LauncherFault;
 use crate::sandbox::SandboxFault;
+use crate::secrets::SecretsFault;
 use crate::stdio::RotationFault;
 
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,8 @@ pub(super) enum ContainerFault {
     Sandbox(#[from] SandboxFault),
     #[error(transparent)]
     Launcher(#[from] LauncherFault),
+    #[error(transparent)]
+    Secrets(#[from] SecretsFault),
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
     #[error(transparent)]

@@ -19,8 +19,8 @@ pub enum ImageFault {
     Name(String),
     #[error("only images of the type DOCKER are supported")]
     Type,
-    #[error("its credentials are a secret by reference, which is not supported")]
-    SecretByReference,
+    #[error("the secret of its credentials has no value")]
+    NoSecretValue,
     #[error("No executable is found: neither the command nor the image names one")]
     NoExecutable,
     #[error("--docker_store_dir must be an absolute path, not '{}'", .0.display())]

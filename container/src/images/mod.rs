@@ -234,7 +234,7 @@ impl Images {
         let own = match image.config.as_option() {
             Some(secret) => {
                 let value = secret.value.as_option();
-                let value = value.ok_or(ImageFault::SecretByReference)?;
+                let value = value.ok_or(ImageFault::NoSecretValue)?;
                 Some(Logins::parse(&value.data)?)
             }
             None => None,

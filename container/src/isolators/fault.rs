@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::secrets::SecretDirectoryFault;
+
 /// Of one launch. The text goes to the framework.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanFault {
@@ -28,8 +30,6 @@ pub(crate) enum PlanFault {
     Hostname { bytes_max: usize },
     #[error("rlimit_info: {0}")]
     Rlimit(RlimitFault),
-    #[error("the environment variable '{0}' is a secret by reference, which is not supported")]
-    SecretByReference(String),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +62,8 @@ pub(crate) enum VolumeFault {
     SandboxOutside,
     #[error("only a nested container has a parent")]
     NoParent,
-    #[error("secrets by reference are not supported")]
-    SecretByReference,
+    #[error("the secret has no value")]
+    NoSecretValue,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +111,8 @@ pub(crate) enum RlimitFault {
 pub enum OptionsFault {
     #[error("--sandbox_directory must be an absolute path")]
     SandboxDirectory,
+    #[error("--secret_dir={}: {fault}", path.display())]
+    SecretDirectory { path: PathBuf, fault: SecretDirectoryFault },
     #[error("--effective_capabilities are not all among --bounding_capabilities")]
     Capabilities,
     #[error("'linux/seccomp' needs --seccomp_config_dir")]

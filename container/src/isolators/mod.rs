@@ -4,7 +4,6 @@
 
 pub(crate) mod directories;
 mod disk_du;
-mod environment_secret;
 mod fault;
 mod filesystem_linux;
 mod hostname;
@@ -35,6 +34,7 @@ pub(crate) use self::site::{Parent, Site};
 pub use crate::cgroups::devices::AllowedDevice;
 pub use crate::isolation::Isolation;
 use crate::plan::Plan;
+use crate::secrets;
 
 /// What an operator chose for the isolators.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct IsolatorOptions {
     /// Where profiles of system calls are, and the one for containers that name none.
     pub seccomp_config_dir: Option<PathBuf>,
     pub seccomp_profile_name: Option<String>,
+    /// Secrets that launches may refer to, in a directory for each principal.
+    pub secret_dir: Option<PathBuf>,
     /// Interval of disk measurements, and whether a container above its limit is killed.
     pub container_disk_watch_interval: Duration,
     pub enforce_container_disk_quota: bool,
@@ -79,6 +81,7 @@ impl Default for IsolatorOptions {
             allowed_devices: Vec::new(),
             seccomp_config_dir: None,
             seccomp_profile_name: None,
+            secret_dir: None,
             container_disk_watch_interval: Duration::from_secs(15),
             enforce_container_disk_quota: false,
             container_ports_watch_interval: Duration::from_secs(30),
@@ -92,6 +95,10 @@ impl Default for IsolatorOptions {
 pub(crate) fn check(isolation: &Isolation, options: &IsolatorOptions) -> Result<(), OptionsFault> {
     if !options.sandbox_directory.is_absolute() {
         return Err(OptionsFault::SandboxDirectory);
+    }
+    if let Some(path) = &options.secret_dir {
+        let fault = |fault| OptionsFault::SecretDirectory { path: path.clone(), fault };
+        secrets::check(path).map_err(fault)?;
     }
     if let (Some(effective), Some(bounding)) = (options.effective_capabilities, options.bounding_capabilities)
         && effective & !bounding != 0
@@ -125,7 +132,7 @@ pub(crate) fn plan(site: &Site) -> Result<Plan, PlanFault> {
 type Planner = fn(&Site, &mut Plan) -> Result<(), PlanFault>;
 
 /// In the order of v1; `hide` depends on the others' decisions.
-const PLANNERS: [(&str, Planner); 12] = [
+const PLANNERS: [(&str, Planner); 11] = [
     ("filesystem/linux", filesystem_linux::plan),
     ("posix/rlimits", posix_rlimits::plan),
     ("linux/devices", linux_devices::plan),
@@ -137,7 +144,6 @@ const PLANNERS: [(&str, Planner); 12] = [
     ("filesystem/linux", filesystem_linux::hide),
     ("filesystem/linux", volumes::plan),
     ("linux/seccomp", linux_seccomp::plan),
-    ("environment_secret", environment_secret::plan),
 ];
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ fn case(isolation: &str, id: ContainerId, container: pb::ContainerInfo) -> Case 
         id,
         command: pb::CommandInfo::default(),
         environment: Default::default(),
+        secrets: Default::default(),
         sandbox: String::from("/agent/box"),
         latest_link: None,
         user: None,
@@ -581,7 +582,7 @@ fn missing_host_path_below_a_force_creation_directory_is_created() {
 }
 
 #[test]
-fn secret_values_are_mounted_and_references_rejected() {
+fn secret_values_are_mounted() {
     let volume = |secret: &str| {
         format!("{{'mode':'RW','container_path':'keys/k','source':{{'type':'SECRET','secret':{secret}}}}}")
     };
@@ -589,17 +590,6 @@ fn secret_values_are_mounted_and_references_rejected() {
     volumes("filesystem/linux,volume/secret", root(), &[&by_value]).check(expect![[r#"
         own mount
         secret of 2 bytes on sandbox:/keys/k (make a file) 600
-    "#]]);
-    let by_name = volume("{'type':'REFERENCE','reference':{'name':'x'}}");
-    volumes("filesystem/linux,volume/secret", root(), &[&by_name]).check(expect![[r#"
-        error: volumes[0] 'keys/k': secrets by reference are not supported
-    "#]]);
-    let mut case = case("posix/cpu", root(), Default::default());
-    let variables = "{\"variables\":[{\"name\":\"KEY\",\"type\":\"SECRET\",\"secret\":{\"type\":\"REFERENCE\",\"reference\":{\"name\":\"x\"}}}]}";
-    case.spec.command.environment =
-        tepui_proto::json::from_slice::<pb::Environment>(variables.as_bytes()).expect("valid").into();
-    case.check(expect![[r#"
-        error: the environment variable 'KEY' is a secret by reference, which is not supported
     "#]]);
 }
 

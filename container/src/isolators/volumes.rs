@@ -167,7 +167,7 @@ fn secret(site: &Site, container_path: &Path, secret: &pb::Secret) -> Result<Mou
     if !site.has("volume/secret") {
         return Err(VolumeFault::NeedsIsolator("volume/secret"));
     }
-    let value = secret.value.as_option().ok_or(VolumeFault::SecretByReference)?;
+    let value = secret.value.as_option().ok_or(VolumeFault::NoSecretValue)?;
     Ok(Mount::Secret {
         target: target(site, container_path, Make::File)?,
         content: Secret(value.data.to_vec()),

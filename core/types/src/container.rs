@@ -71,6 +71,7 @@ pub struct LaunchSpec {
     pub command: pb::CommandInfo,
     /// The complete environment; the agent's is not inherited.
     pub environment: BTreeMap<String, String>,
+    pub secrets: Secrets,
     /// Absolute path of the sandbox, below the work directory; made if missing, owned by `user`.
     pub sandbox: String,
     /// Absolute path of a link to make to the sandbox, such as `…/runs/latest`.
@@ -95,6 +96,16 @@ pub struct LaunchSpec {
     /// A debug session: it starts in the parent's sandbox, inherits the parent's environment, and writes no output before
     /// a client is attached.
     pub is_session: bool,
+}
+
+/// Secrets by reference of a launch: what the containerizer has to read, and for whom. References of volumes and images are
+/// in its `container`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Secrets {
+    /// The principal of the framework, which has its own secrets only.
+    pub principal: Option<String>,
+    /// Environment variables, in addition to those of the environment.
+    pub variables: BTreeMap<String, pb::secret::Reference>,
 }
 
 /// A persistent volume of a container.

@@ -18,7 +18,7 @@ mod users;
 pub use answer::{Answer, Rejection, Status};
 pub use container::{
     COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, ContainerEvent, ContainerOp, KnownContainer, LaunchSpec,
-    LaunchStage, RecoveredContainer, Termination, Volume,
+    LaunchStage, RecoveredContainer, Secrets, Termination, Volume,
 };
 pub use disk::{DiskPressure, DiskRoom};
 pub use duration::{duration_from_text, duration_text};

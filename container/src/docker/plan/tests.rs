@@ -18,6 +18,7 @@ fn spec(container: &str, command: &str) -> LaunchSpec {
         id: ContainerId::root("c"),
         command: parsed(command),
         environment: [("B", "2"), ("A", "1")].map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        secrets: Default::default(),
         sandbox: String::from("/w/s:1"),
         latest_link: None,
         user: None,

@@ -85,6 +85,7 @@ pub fn spec_in(dir: &Path, id: &ContainerId, script: &str) -> LaunchSpec {
         id: id.clone(),
         command: pb::CommandInfo { value: Some(script.to_owned()), ..Default::default() },
         environment: BTreeMap::new(),
+        secrets: Default::default(),
         sandbox: sandbox_in(dir, id).display().to_string(),
         latest_link: None,
         user: None,

@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::duration_text;
+use tepui_types::{Secrets, duration_text};
 
 use crate::Config;
 use crate::state::{Executor, Framework};
@@ -78,7 +78,32 @@ pub(crate) fn add_command(all: &mut Environment, command: &pb::CommandInfo) {
     }
 }
 
-/// A secret given by value is resolved here; one given by reference needs a resolver, which there is none.
+/// Variables of an executor that are secrets by reference, under the rules of [`of_executor`].
+pub(crate) fn secrets_of_executor(
+    framework: &Framework,
+    executor: &Executor,
+    environment: &Environment,
+) -> Secrets {
+    let mut secrets = secrets(framework.info.principal.as_deref(), &executor.info.command);
+    if executor.generated {
+        secrets.variables.retain(|name, _| !is_of_loader(name) && !environment.contains_key(name));
+    }
+    secrets
+}
+
+/// Variables of a command that are secrets by reference, of a framework with this principal.
+pub(crate) fn secrets(principal: Option<&str>, command: &pb::CommandInfo) -> Secrets {
+    let is_reference = |own: &&pb::environment::Variable| {
+        own.r#type == Some(pb::environment::variable::Type::SECRET) && !own.secret.value.is_set()
+    };
+    let references = command.environment.variables.iter().filter(is_reference);
+    Secrets {
+        principal: principal.map(Into::into),
+        variables: references.map(|own| (own.name.clone(), (*own.secret.reference).clone())).collect(),
+    }
+}
+
+/// A secret given by value is resolved here; one given by reference by the containerizer.
 fn value_of(variable: &pb::environment::Variable) -> Option<String> {
     match variable.r#type {
         None | Some(pb::environment::variable::Type::VALUE | pb::environment::variable::Type::UNKNOWN) => {

@@ -80,7 +80,7 @@ pub(super) struct World {
     pub(super) statuses: Vec<pb::TaskStatus>,
     pub(super) subscribes: Vec<link::call::Subscribe>,
     sent: BTreeMap<String, Vec<u8>>,
-    frameworks: BTreeMap<String, pb::FrameworkInfo>,
+    pub(super) frameworks: BTreeMap<String, pb::FrameworkInfo>,
 }
 
 impl Default for World {

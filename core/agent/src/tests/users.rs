@@ -107,3 +107,18 @@ fn variables_of_a_task_do_not_change_its_generated_executor() {
     }
     assert_eq!(variable("MESOS_AGENT_ENDPOINT"), Some("10.0.0.1:5051"));
 }
+
+#[test]
+fn secrets_by_reference_are_named_in_the_launch_with_the_principal_of_the_framework() {
+    let mut world = World::default();
+    world.frameworks.values_mut().for_each(|framework| framework.principal = Some("web".into()));
+    let set = "@KEY,@LD_PRELOAD,@MESOS_AGENT_ENDPOINT,PLAIN";
+    let script = format!("launch t set={set}\nlaunch t2 executor=e set={set}\n");
+    let world = world.run(&format!("{START}{script}"));
+    let spec = &world.specs[0];
+    assert_eq!(spec.secrets.principal.as_deref(), Some("web"));
+    let names: Vec<&str> = spec.secrets.variables.values().map(|own| own.name.as_str()).collect();
+    assert_eq!(names, ["secret of KEY"], "others would change the executor");
+    assert!(!spec.environment.contains_key("KEY") && spec.environment.contains_key("PLAIN"));
+    assert_eq!(world.specs[1].secrets.variables.len(), 0, "the executor has an environment of its own");
+}

@@ -39,6 +39,7 @@ const AGENT: Groups = &[
             "allowed_devices",
             "seccomp_config_dir",
             "seccomp_profile_name",
+            "secret_dir",
             "host_path_volume_force_creation",
             "default_container_shm_size",
             "disallow_sharing_agent_pid_namespace",

@@ -31,6 +31,9 @@ pub struct IsolatorFlags {
     /// Default seccomp profile: a file in --seccomp_config_dir.
     #[arg(long)]
     pub seccomp_profile_name: Option<String>,
+    /// Directory of secrets by reference: PRINCIPAL/NAME or PRINCIPAL/NAME/KEY, files that only the agent's user can read.
+    #[arg(long)]
+    pub secret_dir: Option<PathBuf>,
     /// Directories (colon-separated) below which missing sources of host path volumes are created.
     #[arg(long)]
     pub host_path_volume_force_creation: Option<String>,
@@ -85,6 +88,7 @@ impl IsolatorFlags {
             allowed_devices: self.allowed_devices.clone().map(|devices| devices.0).unwrap_or_default(),
             seccomp_config_dir: self.seccomp_config_dir.clone(),
             seccomp_profile_name: self.seccomp_profile_name.clone(),
+            secret_dir: self.secret_dir.clone(),
             container_disk_watch_interval: self.container_disk_watch_interval,
             enforce_container_disk_quota: self.enforce_container_disk_quota,
             container_ports_watch_interval: self.container_ports_watch_interval,

@@ -124,13 +124,15 @@ fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Optio
             (*executor.info.command).clone()
         }
     };
-    let environment =
-        environment::of_executor(config, &agent.id(), agent.state.framework(framework)?, executor);
+    let framework_state = agent.state.framework(framework)?;
+    let environment = environment::of_executor(config, &agent.id(), framework_state, executor);
+    let secrets = environment::secrets_of_executor(framework_state, executor, &environment);
     let resources = executor.resources();
     Some(LaunchSpec {
         id: executor.container_id.clone(),
         command,
         environment,
+        secrets,
         sandbox: executor.sandbox.to_string(),
         latest_link: Some(paths::latest_link(&config.work_dir, &agent.id(), framework, id)),
         user: executor.user.as_ref().map(|user| user.to_string()),

@@ -193,10 +193,15 @@ fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Optio
     let mut environment = Environment::new();
     environment.insert("MESOS_SANDBOX".into(), sandbox.clone());
     environment::add_command(&mut environment, &command);
+    // Of the framework around it; a container that an operator launches alone has no secrets.
+    let framework = executor_in(agent, id.top()).and_then(|own| agent.state.framework(&own.framework_id));
+    let principal = framework.and_then(|framework| framework.info.principal.as_deref());
+    let secrets = environment::secrets(principal, &command);
     let own = command_user(&command).map(Into::into).filter(|_| agent.config.switch_user);
     LaunchSpec {
         id: id.clone(),
         environment,
+        secrets,
         user: own.or(inherited),
         no_root: false,
         sandbox,

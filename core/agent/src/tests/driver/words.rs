@@ -104,12 +104,23 @@ pub(super) fn labels(text: &str) -> Option<pb::Labels> {
     (!labels.is_empty()).then(|| pb::Labels { labels, ..Default::default() })
 }
 
-/// `A,B`: variables with the value `set by the task`.
+/// `A,@B`: variables with the value `set by the task`, or the secret `secret of B`.
 pub(super) fn variables(names: &str) -> pb::Environment {
-    let variable = |name: &str| pb::environment::Variable {
-        name: name.into(),
-        value: Some("set by the task".into()),
-        ..Default::default()
+    let variable = |name: &str| match name.strip_prefix('@') {
+        None => pb::environment::Variable {
+            name: name.into(),
+            value: Some("set by the task".into()),
+            ..Default::default()
+        },
+        Some(name) => {
+            let reference = pb::secret::Reference { name: format!("secret of {name}"), ..Default::default() };
+            pb::environment::Variable {
+                name: name.into(),
+                r#type: Some(pb::environment::variable::Type::SECRET),
+                secret: pb::Secret { reference: reference.into(), ..Default::default() }.into(),
+                ..Default::default()
+            }
+        }
     };
     pb::Environment { variables: names.split(',').map(variable).collect(), ..Default::default() }
 }
