@@ -103,7 +103,7 @@ fn fill(root: Option<&Path>, spec: &mut LaunchSpec) -> Result<(), SecretsFault> 
         spec.environment.insert(name.clone(), text.ok_or_else(fault)?);
     }
     for secret in unresolved(spec.container.as_mut()) {
-        let data = value(&secret.reference)?.into();
+        let data = value(&secret.reference)?;
         secret.value = pb::secret::Value { data, ..Default::default() }.into();
     }
     Ok(())
