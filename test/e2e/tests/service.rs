@@ -358,7 +358,7 @@ fn fill(pipe: &std::io::PipeWriter) {
 }
 
 #[test]
-fn an_uninstallation_whose_exit_was_not_seen_is_finished_by_the_next_scheduler() {
+fn an_uninstallation_is_finished_by_the_next_scheduler() {
     let cluster = cluster(1);
     let folder = cluster.folder().join("hello");
     let mut service = start(&cluster, 1);

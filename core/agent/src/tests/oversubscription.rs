@@ -252,20 +252,7 @@ fn qos_corrections_are_rate_limited() {
 
 #[test]
 fn qos_corrections_shut_executors_with_their_own_grace_period_down() {
-    check(
-        "
-        controller load 4 -
-        start
-        recovered
-        go
-        launch t1 needs=cpus~:1 executor=e1 grace=3s
-        e1 subscribe
-        launch t2 needs=cpus~:1 executor=e2 grace=3s
-        load 5 0
-        e1 update t1 KILLED
-        wait 5s
-        ",
-        expect![[r#"
+    replay(expect![[r#"
             > controller load 4 -
             > start
               container recover
@@ -303,6 +290,5 @@ fn qos_corrections_shut_executors_with_their_own_grace_period_down() {
             > wait 5s
               container destroy C1
               container destroy C2
-        "#]],
-    );
+        "#]]);
 }

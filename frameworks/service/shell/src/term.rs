@@ -117,13 +117,7 @@ impl Term {
             return Ok(Self { handle, running, halt, tasks: Vec::new() });
         }
         set_target(&handle, options).await?;
-        let info = framework_info(&config, &handle.view());
-        let info = info.ok_or_else(|| ServiceFault::Stopped("the service has no target".to_owned()))?;
-        let info = announced.complete(info);
-        let session_options =
-            scheduler::Options { credential: options.credential.clone(), ..Default::default() };
-        let session = scheduler::connect_with(&options.masters, info, session_options)
-            .map_err(|error| ServiceFault::Master(error.to_string()))?;
+        let session = subscribe(options, &config, &handle, &announced)?;
         let caller = session.caller();
         let credential = options.credential.clone();
         let (known, timeouts) = (Arc::default(), Timeouts::default());
@@ -159,6 +153,19 @@ impl Term {
 }
 
 /// The spec of the command line is the target. One that is not allowed leaves the old target, and the plan shows why.
+fn subscribe(
+    options: &Options,
+    config: &Config,
+    handle: &Handle,
+    announced: &Announced,
+) -> Result<scheduler::Scheduler, ServiceFault> {
+    let info = framework_info(config, &handle.view());
+    let info = info.ok_or_else(|| ServiceFault::Stopped("the service has no target".to_owned()))?;
+    let session = scheduler::Options { credential: options.credential.clone(), ..Default::default() };
+    scheduler::connect_with(&options.masters, announced.complete(info), session)
+        .map_err(|error| ServiceFault::Master(error.to_string()))
+}
+
 async fn set_target(handle: &Handle, options: &Options) -> Result<(), ServiceFault> {
     let command = Command::SetTarget { spec: Box::new(options.spec.clone()), origin: Origin::Start };
     match handle.command(command).await {

@@ -37,16 +37,19 @@ const BOTH: Table = &[
             "allocator",
             "authorizers",
             "authorizer",
-            "secret_resolver",
         ],
         "loadable modules are not supported; their functions are built in or provided by frameworks",
+    ),
+    (
+        &["secret_resolver"],
+        "loadable modules are not supported; `--secret_dir` resolves secrets by reference",
     ),
     (
         &["zk", "zk_session_timeout"],
         "ZooKeeper is not supported; use a registry in etcd for several masters: --registry=etcd://host:2379/prefix",
     ),
     (&["initialize_driver_logging"], "v0 drivers are not supported"),
-    (&["logbufsecs"], "not needed: log lines are written within 10 ms"),
+    (&["logbufsecs"], "not needed: log lines are written within 20 ms"),
     (&["memory_profiling"], "use an external profiler such as heaptrack"),
 ];
 

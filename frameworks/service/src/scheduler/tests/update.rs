@@ -779,24 +779,8 @@ fn interruptions_and_forced_steps_outlive_the_scheduler() {
 
 #[test]
 fn an_uninstalled_service_is_installed_again_by_request_only() {
-    check(
+    replay(
         &[("base", BASE)],
-        "
-        agent A1 cpus:8;mem:4096;disk:10000
-        target base
-        subscribe
-        uninstall
-        restart
-        start base
-        subscribe
-        offers
-        restart reinstall=F0
-        start base
-        restart reinstall=F1
-        start base
-        restart
-        subscribe
-        ",
         expect![[r#"
             > agent A1 cpus:8;mem:4096;disk:10000
             > target base
