@@ -300,12 +300,16 @@ fn call_names(proto: &str) -> BTreeSet<String> {
     names.filter(|name| name != "UNKNOWN").collect()
 }
 
+fn text(value: &serde_json::Value) -> &str {
+    value.as_str().expect("a string")
+}
+
 fn endpoint_names(http: &Http) -> BTreeSet<String> {
     let help = http.get("/help?format=json").json().expect("help");
     let processes = help["processes"].as_array().expect("processes").clone();
     let names = processes.iter().flat_map(|process| {
         let endpoints = process["endpoints"].as_array().expect("endpoints").iter();
-        endpoints.map(|one| format!("{}{}", process["id"].as_str().unwrap(), one["name"].as_str().unwrap()))
+        endpoints.map(|endpoint| format!("{}{}", text(&process["id"]), text(&endpoint["name"])))
     });
     names.collect()
 }
