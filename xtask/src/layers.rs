@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{modules, report};
+use crate::{declared, modules, report};
 
 /// What tests need of the machine: for the tests of every crate, and for nothing else.
 const FACILITIES: &str = "test/facilities";
@@ -204,6 +204,7 @@ pub fn check(root: &Path) -> Result<()> {
         }
     }
     modules::check(root, &mut problems)?;
+    declared::check_document(root, &mut problems)?;
     report(
         &problems,
         "the layers are described in ARCHITECTURE.md; a new edge needs a reason written down there",

@@ -3,6 +3,7 @@
 //! Both only read the tree; they fail with a list of violations.
 #![forbid(unsafe_code)]
 
+mod declared;
 mod layers;
 mod modules;
 mod rust;

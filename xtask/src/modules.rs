@@ -10,90 +10,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::declared::{DECLARED, Layers};
 use crate::rust::{self, Source};
 
 const GROUPS: [&str; 6] = ["core", "shell", "container", "frameworks", "client", "executors"];
-
-/// The layers of a crate, lowest first. A module uses modules of its own layer and of lower ones.
-type Layers = &'static [(&'static str, &'static [&'static str])];
-
-/// Declared layers of crates, shown in ARCHITECTURE.md.
-const LAYERS: &[(&str, Layers)] = &[
-    ("container", CONTAINER),
-    ("core/agent", CORE_AGENT),
-    ("core/allocator", CORE_ALLOCATOR),
-    ("core/master", CORE_MASTER),
-    ("frameworks/service", SERVICE),
-];
-
-const CONTAINER: Layers = &[
-    ("host", &["host"]),
-    ("values", &["plan", "pulls", "usage"]),
-    ("cgroups", &["cgroups", "isolation"]),
-    ("files", &["docker_volume", "runtime_dir", "sandbox", "secrets", "stdio"]),
-    ("launcher", &["launcher", "meter"]),
-    ("isolators", &["isolators"]),
-    ("images", &["fetcher", "images"]),
-    ("docker", &["docker"]),
-    ("containerizer", &["containerizer", "destroy_all"]),
-];
-
-const SERVICE: Layers = &[
-    ("values", &["mustache", "options", "problem", "spec", "yaml"]),
-    ("reading", &["bootstrap", "reader"]),
-    ("decisions", &["parse", "plan"]),
-    ("scheduler", &["scheduler"]),
-];
-
-const CORE_ALLOCATOR: Layers = &[
-    (
-        "values",
-        &[
-            "agent_spec",
-            "bits",
-            "claims",
-            "constraints",
-            "framework_spec",
-            "grant",
-            "held",
-            "ids",
-            "marks",
-            "min_allocatable",
-            "options",
-            "order",
-            "share",
-            "slab",
-            "tally",
-        ],
-    ),
-    ("books", &["filter_counts", "filters", "inverse", "ledger", "slack_books"]),
-    ("roles", &["booking", "borrowers", "lottery", "owners", "ranking", "tree", "walk"]),
-    ("state", &["agent", "allocator", "candidates", "cycle"]),
-    ("decisions", &["allocate", "lending", "loans", "moves", "offer", "quota", "recovery", "slack"]),
-    ("reports", &["audit", "explain"]),
-];
-
-const CORE_AGENT: Layers = &[
-    ("state", &["state"]),
-    ("interface", &["interface"]),
-    ("context", &["agent"]),
-    ("rules", &["rules"]),
-    ("entities", &["entities"]),
-    ("handlers", &["handlers"]),
-    ("machine", &["machine"]),
-];
-
-const CORE_MASTER: Layers = &[
-    ("values", &["values"]),
-    ("state", &["state"]),
-    ("validate", &["validate"]),
-    ("interface", &["interface"]),
-    ("context", &["counting", "master"]),
-    ("rules", &["rules"]),
-    ("entities", &["entities"]),
-    ("handlers", &["handlers"]),
-    ("machine", &["machine"]),
-];
 
 /// `crate::a::b` as its segments.
 type ModulePath = Vec<String>;
@@ -104,7 +24,7 @@ pub fn check(root: &Path, problems: &mut Vec<String>) -> Result<()> {
         let graph = Graph::new(&sources);
         let cycles = graph.cycles().into_iter();
         problems.extend(cycles.map(|cycle| format!("{folder}: modules in a cycle: {}", cycle.join(", "))));
-        if let Some((_, layers)) = LAYERS.iter().find(|(name, _)| *name == folder) {
+        if let Some((_, layers)) = DECLARED.iter().find(|(name, _)| *name == folder) {
             graph.check_layers(&folder, layers, problems);
         }
     }
@@ -205,9 +125,14 @@ impl Graph {
 
     fn check_layers(&self, folder: &str, layers: Layers, problems: &mut Vec<String>) {
         let level = |name: &str| layers.iter().position(|(_, modules)| modules.contains(&name));
-        for (from, targets) in self.children(&[]) {
+        let children = self.children(&[]);
+        let declared = layers.iter().flat_map(|(_, modules)| *modules);
+        for module in declared.filter(|module| !children.contains_key(**module)) {
+            problems.push(format!("{folder}: there is no module {module}, but xtask/src/declared.rs has it"));
+        }
+        for (from, targets) in children {
             let Some(own) = level(&from) else {
-                problems.push(format!("{folder}: module {from} is in no layer of xtask/src/modules.rs"));
+                problems.push(format!("{folder}: module {from} is in no layer of xtask/src/declared.rs"));
                 continue;
             };
             for target in &targets {
