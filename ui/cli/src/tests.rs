@@ -180,7 +180,7 @@ fn the_help_is_grouped() {
         "Options: Network: Registry: Roles and offers: Agents: Retention: Security: TLS: Logging:"
     );
     let agent = "Arguments: Options: Network: Directories: Resources: Containers: Restarts and time limits: \
-                 Clean-up: Security: Oversubscription: TLS: Logging:";
+                 Clean-up: Security: Images and volumes: Oversubscription: TLS: Logging:";
     assert_eq!(headings("agent"), agent);
 }
 

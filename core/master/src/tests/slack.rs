@@ -18,11 +18,6 @@ fn idle_reservations_are_lent_to_frameworks_with_revocable_resources() {
         F accept #1 : launch t1 cpus~:2 mem~:32
         ",
         expect![[r##"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
             G <- SUBSCRIBED G
             G <- HEARTBEAT
             F <- OFFERS #1 of A (cpus{REV: ALLOCATION_SLACK}:4; mem{REV: ALLOCATION_SLACK}:64)
@@ -39,6 +34,7 @@ fn slack_cannot_be_reserved_made_into_volumes_or_mixed() {
         "
         agent A cpus:4 cpus(web):4 disk(web):64
         framework F role:ads revocable
+        ...
         settle
         F accept #0 refuse:0 : reserve id:o1 cpus(ads)~:1 ; create id:o2 disk(ads)~@v:8 ; launch t1 cpus~:1 cpus:1
         ; launch t2 cpus~:1 exec:e ; launch t3 cpus~:5
