@@ -87,6 +87,8 @@ struct Framework {
     suppressed: Vec<String>,
     /// The last update of each task that needs an acknowledgement: agent, uuid.
     updates: BTreeMap<String, (String, Vec<u8>)>,
+    /// The update before the last one, of each task.
+    earlier: BTreeMap<String, (String, Vec<u8>)>,
     /// The last status of each operation that needs an acknowledgement.
     operations: BTreeMap<String, pb::OperationStatus>,
 }

@@ -222,6 +222,45 @@ fn termination_acknowledged_while_disconnected_is_resent() {
     );
 }
 
+/// The repetition arrives after the task was completed, so the master cannot compare it with the last status.
+#[test]
+fn a_late_acknowledgement_of_an_earlier_update_does_not_replace_that_of_the_end() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        ...
+        settle
+        F accept #0 refuse:1000 : launch t1 cpus:1
+        A update t1 RUNNING
+        F ack t1
+        A update t1 FINISHED
+        A deaf
+        F ack t1
+        F repeats-ack t1
+        after 1s
+        F accept #1 refuse:1000 : launch t1 cpus:1
+        A close
+        A back
+        A repeats t1
+        ",
+        expect![[r#"
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_RUNNING
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #1 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            A <- SUBSCRIBED A missing t1
+            A <- ACKNOWLEDGE t1
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
 /// While the master cannot write records, a ping overtakes the acknowledgement; only the answer to the in-order one counts.
 #[test]
 fn an_acknowledged_termination_is_kept_until_the_in_order_ping_is_answered() {

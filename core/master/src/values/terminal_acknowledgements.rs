@@ -26,8 +26,17 @@ struct OnAgent {
     pongs: u64,
     /// The number of the last in-order ping.
     in_order: u64,
-    /// The update, and how many pings were sent before its acknowledgement.
-    ends: BTreeMap<(FrameworkId, TaskId), (u64, Vec<u8>)>,
+    ends: BTreeMap<(FrameworkId, TaskId), End>,
+}
+
+#[derive(Debug)]
+struct End {
+    /// How many pings were sent before the acknowledgement.
+    pings: u64,
+    /// The update.
+    uuid: Vec<u8>,
+    /// The master had the task, and this is its terminal update.
+    is_known: bool,
 }
 
 impl TerminalAcknowledgements {
@@ -38,12 +47,11 @@ impl TerminalAcknowledgements {
         task: &TaskId,
         uuid: &[u8],
     ) {
-        let on = self.by_agent.entry(agent.clone()).or_default();
-        on.ends.insert((framework.clone(), task.clone()), (on.pings, uuid.into()));
+        self.insert(agent, framework, task, uuid, true);
     }
 
     /// The same for a task that the master does not have: its termination was reported without waiting for an
-    /// acknowledgement.
+    /// acknowledgement. A known end stays: this may be a late repetition that acknowledges an earlier update.
     pub(crate) fn acknowledged_unknown(
         &mut self,
         agent: &AgentId,
@@ -51,21 +59,38 @@ impl TerminalAcknowledgements {
         task: &TaskId,
         uuid: &[u8],
     ) {
-        if self.by_agent.get(agent).is_none_or(|on| on.ends.len() < UNKNOWN_ENDS_MAX) {
-            self.acknowledged(agent, framework, task, uuid);
+        let on = self.by_agent.get(agent);
+        let has_room = on.is_none_or(|on| on.ends.len() < UNKNOWN_ENDS_MAX);
+        let key = (framework.clone(), task.clone());
+        let is_known = on.and_then(|on| on.ends.get(&key)).is_some_and(|end| end.is_known);
+        if has_room && !is_known {
+            self.insert(agent, framework, task, uuid, false);
         }
+    }
+
+    fn insert(
+        &mut self,
+        agent: &AgentId,
+        framework: &FrameworkId,
+        task: &TaskId,
+        uuid: &[u8],
+        is_known: bool,
+    ) {
+        let on = self.by_agent.entry(agent.clone()).or_default();
+        let end = End { pings: on.pings, uuid: uuid.into(), is_known };
+        on.ends.insert((framework.clone(), task.clone()), end);
     }
 
     /// The update that ended the task which had this id before.
     pub(crate) fn of(&self, agent: &AgentId, framework: &FrameworkId, task: &TaskId) -> Option<&[u8]> {
         let ends = &self.by_agent.get(agent)?.ends;
-        ends.get(&(framework.clone(), task.clone())).map(|(_, uuid)| uuid.as_slice())
+        ends.get(&(framework.clone(), task.clone())).map(|end| end.uuid.as_slice())
     }
 
     /// Those that the agent may not have heard of.
     pub(crate) fn on(&self, agent: &AgentId) -> impl Iterator<Item = (&FrameworkId, &TaskId, &[u8])> {
         let ends = self.by_agent.get(agent).into_iter().flat_map(|on| &on.ends);
-        ends.map(|((framework, task), (_, uuid))| (framework, task, uuid.as_slice()))
+        ends.map(|((framework, task), end)| (framework, task, end.uuid.as_slice()))
     }
 
     /// There is a new link; what was sent on the one before may be lost.
@@ -74,7 +99,7 @@ impl TerminalAcknowledgements {
         // confirm it.
         let on = self.by_agent.entry(agent.clone()).or_default();
         (on.pings, on.pongs, on.in_order) = (0, 0, 0);
-        on.ends.values_mut().for_each(|(pings, _)| *pings = 0);
+        on.ends.values_mut().for_each(|end| end.pings = 0);
     }
 
     /// A ping is sent; returns whether an in-order one has to follow. At most one of those is pending on a link.
@@ -94,7 +119,7 @@ impl TerminalAcknowledgements {
         on.pongs += 1;
         if on.pongs == on.pings {
             let in_order = on.in_order;
-            on.ends.retain(|_, (pings, _)| *pings >= in_order);
+            on.ends.retain(|_, end| end.pings >= in_order);
         }
     }
 

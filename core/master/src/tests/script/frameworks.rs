@@ -144,6 +144,10 @@ impl Script {
                 });
             }
             ("ack", [task]) => self.ack(name, task),
+            ("repeats-ack", [task]) => {
+                let earlier = self.frameworks[name].earlier[*task].clone();
+                self.acknowledge(name, task, earlier);
+            }
             ("ack-operation", [id]) => self.ack_operation(name, id),
             ("kill", [task]) => {
                 let (task_id, agent_id) = self.task_at(task);
@@ -236,7 +240,11 @@ impl Script {
     }
 
     pub(super) fn ack(&mut self, name: &str, task: &str) {
-        let (agent_id, uuid) = self.frameworks[name].updates[task].clone();
+        let update = self.frameworks[name].updates[task].clone();
+        self.acknowledge(name, task, update);
+    }
+
+    fn acknowledge(&mut self, name: &str, task: &str, (agent_id, uuid): (String, Vec<u8>)) {
         let acknowledge = call::Acknowledge {
             agent_id: pb::AgentID { value: agent_id, ..Default::default() }.into(),
             task_id: pb::TaskID { value: task.into(), ..Default::default() }.into(),

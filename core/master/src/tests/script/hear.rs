@@ -84,7 +84,10 @@ impl Script {
             && let Some(uuid) = &status.uuid
         {
             let update = (status.agent_id.value.clone(), uuid.clone());
-            framework.updates.insert(status.task_id.value.clone(), update);
+            let task = &status.task_id.value;
+            if let Some(earlier) = framework.updates.insert(task.clone(), update) {
+                framework.earlier.insert(task.clone(), earlier);
+            }
         }
         if let Some(update) = event.update_operation_status.as_option() {
             let id = update.status.operation_id.value.clone();
