@@ -196,11 +196,43 @@ pub enum Item {
     Module,
     Type,
     Function,
+    Variant,
+    Field,
 }
 
-/// Names of modules, types and functions that are declared in the text.
+/// Names of modules, types, functions, variants and fields that are declared in the text.
 pub fn items(text: &str) -> Vec<(Item, String)> {
-    text.lines().filter_map(item).collect()
+    let mut members = None;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        found.extend(item(line).or_else(|| members.and_then(|kind| member(line, kind))));
+        members = match line.trim_start() {
+            open if open.ends_with('{') && has_keyword(open, "enum") => Some(Item::Variant),
+            open if open.ends_with('{') && has_keyword(open, "struct") => Some(Item::Field),
+            _ if line.starts_with('}') => None,
+            _ => members,
+        };
+    }
+    found
+}
+
+fn has_keyword(line: &str, keyword: &str) -> bool {
+    line.split('{').next().is_some_and(|head| head.split_whitespace().any(|word| word == keyword))
+}
+
+/// A field or variant of a type at the outermost level: rustfmt indents it by four.
+fn member(line: &str, kind: Item) -> Option<(Item, String)> {
+    let text = line.strip_prefix("    ").filter(|text| text.starts_with(char::is_alphabetic))?;
+    let text = ["pub(crate) ", "pub(super) ", "pub "]
+        .iter()
+        .find_map(|head| text.strip_prefix(head))
+        .unwrap_or(text);
+    let name: String = text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    let is_member = match kind {
+        Item::Field => text[name.len()..].starts_with(':'),
+        _ => name.starts_with(char::is_uppercase),
+    };
+    is_member.then_some((kind, name))
 }
 
 fn item(line: &str) -> Option<(Item, String)> {
@@ -240,5 +272,18 @@ mod tests {
         let found = items("pub(crate) async fn go<T>() {\npub struct A(u8);\nmod b;\nlet fn_x = 1;\n");
         let expected = [(Item::Function, "go"), (Item::Type, "A"), (Item::Module, "b")];
         assert_eq!(found, expected.map(|(kind, name)| (kind, name.to_string())));
+    }
+
+    #[test]
+    fn members_have_a_kind_and_a_name() {
+        let text = "pub enum A {\n    B { c: u8 },\n    D(u8),\n}\nstruct E {\n    pub(crate) f: u8,\n}\nlet g = H {\n    i: 1,\n};\n";
+        let expected = [
+            (Item::Type, "A"),
+            (Item::Variant, "B"),
+            (Item::Variant, "D"),
+            (Item::Type, "E"),
+            (Item::Field, "f"),
+        ];
+        assert_eq!(items(text), expected.map(|(kind, name)| (kind, name.to_string())));
     }
 }
