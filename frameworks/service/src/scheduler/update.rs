@@ -294,9 +294,11 @@ impl Scheduler {
     }
 }
 
-/// Whether the master says so of the agent. The agent itself reports tasks so while it is drained to be marked gone.
+/// Whether the master says so of the agent. The agent itself reports tasks so while it is drained to be marked gone, also
+/// when it registers again.
 fn is_agent_gone(status: &pb::TaskStatus) -> bool {
-    let is_drained = status.reason == Some(Reason::REASON_AGENT_DRAINING);
+    let is_drained =
+        matches!(status.reason, Some(Reason::REASON_AGENT_DRAINING | Reason::REASON_AGENT_REREGISTERED));
     // The master names the executor if it repeats what the agent reported.
     let is_repeated = status.reason == Some(Reason::REASON_RECONCILIATION) && status.executor_id.is_set();
     status.state == State::TASK_GONE_BY_OPERATOR && !is_drained && !is_repeated

@@ -331,6 +331,7 @@ impl Cluster {
             reason: match message {
                 "draining" => Some(pb::task_status::Reason::REASON_AGENT_DRAINING),
                 "reconciled" => Some(pb::task_status::Reason::REASON_RECONCILIATION),
+                "reregistered" => Some(pb::task_status::Reason::REASON_AGENT_REREGISTERED),
                 _ => None,
             },
             executor_id: (message == "reconciled")
@@ -449,6 +450,14 @@ impl Cluster {
         self.set_reachable(id, true);
         for (task, state) in self.tasks_on(id) {
             self.update(id, &task, state, "", state == State::TASK_RUNNING);
+        }
+    }
+
+    /// The agent was out of contact while it was drained to be marked gone: the master repeats its report.
+    pub fn return_drained_agent(&mut self, id: &str) {
+        self.set_reachable(id, true);
+        for (task, _) in self.tasks_on(id) {
+            self.set_state(&task, State::TASK_GONE_BY_OPERATOR, "reregistered", false);
         }
     }
 

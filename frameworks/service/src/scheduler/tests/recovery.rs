@@ -576,6 +576,41 @@ fn an_agent_drained_to_be_marked_gone_has_its_reservations_until_then() {
             record -garbage/#4
         "#]],
     );
+    // It registers again after it was out of contact meanwhile.
+    replay(
+        &[("plain", PLAIN)],
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            > subscribe
+            > offers A1
+            > run all
+            > unreachable A1
+            ...
+            > reachable-drained-to-gone A1
+            record +status/node-0-main
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
+            accept O2 of A1
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+                UNRESERVE cpus:0.1@#2
+                UNRESERVE cpus:1@#5
+                UNRESERVE mem:32@#3
+                UNRESERVE mem:100@#6
+                UNRESERVE disk:256@#4
+            record +pod/node-0
+            record -garbage/#2
+            record -garbage/#5
+            record -garbage/#3
+            record -garbage/#6
+            record -garbage/#4
+        "#]],
+    );
     // It is marked gone: nothing is left to release.
     replay(
         &[("plain", PLAIN)],

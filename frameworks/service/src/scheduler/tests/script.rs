@@ -142,6 +142,7 @@ impl World {
             "unreachable" => self.cluster.lose_agent(rest[0], State::TASK_UNREACHABLE),
             "machine-down" => self.cluster.lose_agent(rest[0], State::TASK_LOST),
             "reachable" => self.cluster.return_agent(rest[0]),
+            "reachable-drained-to-gone" => self.cluster.return_drained_agent(rest[0]),
             "gone" => self.cluster.remove_agent(rest[0]),
             "forgotten" => self.cluster.forget_agent(rest[0]),
             "calls-lost" => {
