@@ -273,7 +273,7 @@ impl Fsm for Scheduler {
             Input::AgentFailed(agent) => self.on_agent_failed(&agent, out),
             Input::Failed(message) => self.on_failed(message, out),
             Input::Deregistered => self.finish(out),
-            Input::Agents(agents) => self.on_agents(agents),
+            Input::Agents(agents) => self.on_agents(agents, out),
             Input::Command { request, command } => {
                 let answer = self.on_command(now, command, out);
                 out.effect(Effect::Reply { request, answer });

@@ -217,6 +217,7 @@ fn facts(agent: &master::response::get_agents::Agent, known: &DriversOf) -> Opti
         zone: domain.and_then(|domain| domain.zone.as_option()).map(|zone| zone.name.clone()),
         attributes: info.attributes.iter().map(attribute).collect(),
         total: Resources::from_proto(&agent.total_resources).ok()?,
+        is_draining: agent.drain_info.is_set(),
         is_deactivated: !agent.active || agent.deactivated == Some(true) || agent.drain_info.is_set(),
         isolators: drivers.isolators,
         volume_plugins: drivers.volume_plugins,

@@ -56,6 +56,8 @@ pub struct AgentFacts {
     pub total: Resources,
     /// Deactivated or draining: no tasks are launched there.
     pub is_deactivated: bool,
+    /// Draining or drained: its tasks have to leave it.
+    pub is_draining: bool,
     /// Isolators of the agent, if known. Pods with external volumes need `docker/volume`.
     pub isolators: Option<Vec<String>>,
     /// Docker volume plugins of the agent, if known.

@@ -10,6 +10,7 @@ use tepui_resources::Resources;
 use tepui_types::{AgentId, OfferId};
 
 use super::evaluate::{Held, hold};
+use super::record::Pod;
 use super::{Accept, AgentFacts, Effect, Out, Scheduler, Timer, WaitKey, millis};
 use crate::plan::{self, Candidate, Status, Work};
 
@@ -195,7 +196,7 @@ impl Scheduler {
         self.changed = true;
     }
 
-    pub(super) fn on_agents(&mut self, agents: Vec<AgentFacts>) {
+    pub(super) fn on_agents(&mut self, agents: Vec<AgentFacts>, out: &mut Out) {
         let known: BTreeSet<AgentId> = agents.iter().map(|agent| agent.id.clone()).collect();
         let gone: Vec<AgentId> = self.agents.keys().filter(|id| !known.contains(*id)).cloned().collect();
         for agent in &gone {
@@ -203,6 +204,21 @@ impl Scheduler {
         }
         self.agents = agents.into_iter().map(|agent| (agent.id.clone(), agent)).collect();
         self.check_placeable();
+        self.leave_draining_agents(out);
+    }
+
+    /// Pods that were down before the drain, of which no status follows.
+    fn leave_draining_agents(&mut self, out: &mut Out) {
+        let is_draining = |pod: &Pod| {
+            self.agents.get(&AgentId::new(pod.agent.as_str())).is_some_and(|agent| agent.is_draining)
+        };
+        let pods = self.state.pods.values().filter(|pod| is_draining(pod) && self.is_silent(&pod.instance));
+        let pods: Vec<PodInstance> = pods.map(|pod| pod.instance.clone()).collect();
+        for pod in pods {
+            self.on_drained(&pod, out);
+            self.release_replaced(&pod, out);
+            self.recheck.insert(pod);
+        }
     }
 
     /// Suppresses offers when nothing needs them, revives them when something does.

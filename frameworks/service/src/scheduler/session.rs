@@ -155,8 +155,7 @@ impl Scheduler {
 
     /// Agents that hold something of ours where nothing runs: nothing would tell that such an agent is gone.
     fn silent_agents(&self) -> BTreeSet<AgentId> {
-        let is_silent = |pod: &PodInstance| self.pod_tasks(pod).iter().all(|task| task.life() == Life::Dead);
-        let pods = self.state.pods.values().filter(|pod| is_silent(&pod.instance)).map(|pod| &pod.agent);
+        let pods = self.state.pods.values().filter(|pod| self.is_silent(&pod.instance)).map(|pod| &pod.agent);
         let garbage = self.state.garbage.values().map(|own| &own.agent);
         pods.chain(garbage).map(|agent| AgentId::new(agent.as_str())).collect()
     }

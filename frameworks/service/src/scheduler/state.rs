@@ -187,7 +187,12 @@ impl Scheduler {
         }
     }
 
-    /// Whether a task of the pod may still run.
+    /// Whether nothing of the pod may run, not even out of contact.
+    pub(super) fn is_silent(&self, instance: &PodInstance) -> bool {
+        self.pod_tasks(instance).iter().all(|task| task.life() == Life::Dead)
+    }
+
+    /// Whether no task of the pod runs within contact.
     pub(super) fn is_pod_down(&self, instance: &PodInstance) -> bool {
         self.pod_tasks(instance).iter().all(|task| task.life() != Life::Live)
     }

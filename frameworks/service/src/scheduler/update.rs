@@ -234,7 +234,12 @@ impl Scheduler {
                     self.mark_replaced(&pod, out);
                 }
             }
-            State::TASK_KILLED | State::TASK_LOST | State::TASK_FAILED | State::TASK_GONE
+            State::TASK_KILLED
+            | State::TASK_LOST
+            | State::TASK_FAILED
+            | State::TASK_GONE
+            // A launch that arrived after the drain.
+            | State::TASK_DROPPED
                 if status.reason == Some(Reason::REASON_AGENT_DRAINING) =>
             {
                 self.on_drained(instance, out)
@@ -265,7 +270,7 @@ impl Scheduler {
     }
 
     /// A drained agent does not take tasks back: pods leave it, unless their data is there.
-    fn on_drained(&mut self, instance: &PodInstance, out: &mut Out) {
+    pub(super) fn on_drained(&mut self, instance: &PodInstance, out: &mut Out) {
         let Some(pod) = self.state.pods.get(instance).cloned() else { return };
         if pod.reservations.iter().all(|own| own.volume.is_none()) {
             self.mark_replaced(&pod, out);

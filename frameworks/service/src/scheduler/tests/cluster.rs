@@ -497,6 +497,7 @@ impl Cluster {
         };
         self.agents.iter().map(facts).collect()
     }
+            is_draining: agent.is_drained,
 
     /// Reservations on all agents: `agent: id`.
     pub fn reservations(&self) -> Vec<String> {

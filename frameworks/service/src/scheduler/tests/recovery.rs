@@ -524,6 +524,96 @@ fn pods_of_a_drained_agent_are_moved() {
 }
 
 #[test]
+fn pods_that_are_down_leave_a_draining_agent_unless_their_data_is_there() {
+    replay(
+        &[("plain", PLAIN)],
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > target plain
+            > subscribe
+            > offers A1
+            > run all
+            ...
+            > fail all
+            record +status/node-0-main
+            revive
+            > drain A1
+            > agents
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > show pods
+            node-0: node-0-main RUNNING
+        "#]],
+    );
+    // The launch arrived after the drain.
+    replay(
+        &[("plain", PLAIN)],
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > target plain
+            > subscribe
+            > offers A1
+            ...
+            > dropped-by-drain all
+            record +status/node-0-main
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            > offers A2
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+        "#]],
+    );
+    replay(
+        &[("pair", PAIR)],
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+            > target pair
+            > subscribe
+            > offers
+            > run all
+            > fail all
+            > drain A1
+            ...
+            > agents
+            > show plan recovery
+            recovery (parallel strategy) (PENDING)
+              node-0:[main, side] (serial strategy) (PENDING)
+                node-0:[main, side] (PENDING) waits for the reservations on agent host-a1; no offers yet
+        "#]],
+    );
+    // Its tasks may run.
+    replay(
+        &[("plain", PLAIN)],
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            > subscribe
+            > offers
+            > run all
+            > unreachable A1
+            > drain A1
+            ...
+            > agents
+        "#]],
+    );
+}
+
+#[test]
 fn an_agent_drained_to_be_marked_gone_has_its_reservations_until_then() {
     // It is reactivated.
     replay(

@@ -149,6 +149,7 @@ impl World {
                 let offers = rest.iter().map(|id| tepui_types::OfferId::new(*id)).collect();
                 self.input(Input::CallsLost { offers });
             }
+            "drain" => self.cluster.drain(rest[0]),
             "failed-agent" => self.input(Input::AgentFailed(tepui_types::AgentId::new(rest[0]))),
             "error" => self.input(Input::Failed(rest.join(" "))),
             "show" => self.show(rest),
@@ -203,12 +204,12 @@ impl World {
             "killed" | "drained" => (State::TASK_KILLED, false),
             "drained-to-gone" => (State::TASK_GONE_BY_OPERATOR, false),
             "lost" => (State::TASK_LOST, false),
-            "dropped" => (State::TASK_DROPPED, false),
+            "dropped" | "dropped-by-drain" => (State::TASK_DROPPED, false),
             other => panic!("unknown word {other}"),
         };
         let message = match word {
             "fail" => "exit 1",
-            "drained" | "drained-to-gone" => "draining",
+            "drained" | "drained-to-gone" | "dropped-by-drain" => "draining",
             "dropped" => "reconciled",
             _ => "",
         };
