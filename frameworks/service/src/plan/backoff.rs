@@ -53,8 +53,8 @@ impl Backoff {
             return;
         }
         let length_ms = match self.delays.get(task) {
-            Some(Delay { length_ms, state: DelayState::Reached(at) })
-                if now.saturating_sub(*at) >= (*length_ms).max(self.policy.initial_ms) =>
+            Some(Delay { state: DelayState::Reached(at), .. })
+                if now.saturating_sub(*at) >= self.stable_after(task) =>
             {
                 self.policy.initial_ms
             }
@@ -75,8 +75,8 @@ impl Backoff {
     pub fn on_crash(&mut self, now: Millis, task: &str) {
         let is_first = match self.delays.get(task) {
             None => true,
-            Some(Delay { length_ms, state: DelayState::Reached(at) }) => {
-                now.saturating_sub(*at) >= (*length_ms).max(self.policy.initial_ms)
+            Some(Delay { state: DelayState::Reached(at), .. }) => {
+                now.saturating_sub(*at) >= self.stable_after(task)
             }
             Some(Delay { state: DelayState::Until(_), .. }) => false,
         };
@@ -87,6 +87,11 @@ impl Backoff {
             }
             false => self.on_failure(now, task),
         }
+    }
+
+    /// How long a task has to run before its failures are forgotten.
+    pub fn stable_after(&self, task: &str) -> Millis {
+        self.delays.get(task).map_or(0, |delay| delay.length_ms).max(self.policy.initial_ms)
     }
 
     /// Length and end of the delay of a task, to be recorded.

@@ -75,14 +75,22 @@ impl Scheduler {
             false => WaitKey::New(pod.pod.clone()),
         };
         let first = self.last_evaluated(&key);
-        let mut last = first;
+        let (mut last, mut avoided) = (first, None);
+        let agent_left = self.agent_left(&attempt);
         while let Some((number, agent)) = self.next_agent(&key, last) {
-            if self.evaluate_agent(now, &attempt, &key, &agent, out) {
-                // What is left of the offer may be enough for another pod.
-                self.set_evaluated(key, last);
+            if Some(&agent) == agent_left.as_ref() {
+                avoided.get_or_insert(last);
+            } else if self.evaluate_agent(now, &attempt, &key, &agent, out) {
+                // What is left of the offer, or was passed over, may be enough for another pod.
+                self.set_evaluated(key, avoided.unwrap_or(last));
                 return;
             }
             last = number;
+        }
+        if let (Some(before), Some(agent)) = (avoided, agent_left)
+            && self.evaluate_agent(now, &attempt, &key, &agent, out)
+        {
+            return self.set_evaluated(key, before);
         }
         self.set_evaluated(key, last);
         let Candidate { plan, phase, step } = candidate;
@@ -91,6 +99,15 @@ impl Scheduler {
             self.state.plans[plan].update(phase, step, |step| step.on_no_match());
             self.changed = true;
         }
+    }
+
+    /// The agent that a pod without reservations was on before: the last choice, because the pod may have failed there.
+    fn agent_left(&self, attempt: &Attempt) -> Option<AgentId> {
+        if self.state.pods.contains_key(&attempt.instance) {
+            return None;
+        }
+        let task = self.state.tasks.get(&TaskKey::new(&attempt.instance, attempt.tasks.first()?))?;
+        Some(AgentId::new(task.launch.agent.as_str()))
     }
 
     /// The last offer that was evaluated.

@@ -12,7 +12,7 @@ use tepui_types::{AgentId, OfferId};
 use super::evaluate::{Held, hold};
 use super::record::Pod;
 use super::{Accept, AgentFacts, Effect, Out, Scheduler, Timer, WaitKey, millis};
-use crate::plan::{self, Candidate, Status, Work};
+use crate::plan::{self, Candidate, PodInstance, Status, Work};
 
 /// Offers that are held at a time; further ones are declined.
 const OFFERS_HELD_MAX: usize = 10_000;

@@ -61,6 +61,7 @@ impl Scheduler {
         batch.extend(self.plan_states.keys().map(|name| Record::Plan(name.clone(), None)));
         batch.extend(self.leaving_marks(&spec));
         let framework = framework_info(&self.config, &self.state);
+        let had_policy = old.is_some_and(|(_, old)| old.replacement.is_some());
         self.apply(Record::Batch(batch), out);
         if framework.is_some() && framework != framework_info(&self.config, &self.state) {
             self.is_framework_changed = true;
@@ -68,6 +69,7 @@ impl Scheduler {
         }
         self.forget_configurations(out);
         self.rebuild();
+        self.follow_policy(now, !had_policy, out);
         self.kill_obsolete(now, &spec, out);
         Answer::Target { configuration: id, changed: true }
     }

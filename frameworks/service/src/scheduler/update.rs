@@ -135,9 +135,8 @@ impl Scheduler {
         if task.life() == Life::Dead || is_repeated(status) {
             return;
         }
-        if life(status.state) == Life::Dead {
-            self.timers.clear(&Timer::Kill(status.task_id.value.clone()));
-        }
+        let is_requested =
+            life(status.state) == Life::Dead && self.timers.clear(&Timer::Kill(status.task_id.value.clone()));
         let is_ready = self.is_ready(&task, status);
         let state = plan_state(status.state, status.reason, is_ready);
         self.advance_plans(now, key, &status.task_id.value, state);
@@ -150,7 +149,11 @@ impl Scheduler {
             self.complete_override(key, out);
         }
         self.confirm_assumed(&key.pod, status.state, out);
-        self.on_pod_change(now, &key.pod, status, out);
+        self.on_pod_change(&key.pod, status, out);
+        match is_requested {
+            true => self.excuse_failure(now, &key.pod, out),
+            false => self.follow_failure(now, &key.pod, status.state, out),
+        }
         if life(status.state) == Life::Live && !self.state.pods.contains_key(&key.pod) {
             self.kill(now, key, out);
         }
@@ -223,7 +226,7 @@ impl Scheduler {
     }
 
     /// What a status means for the pod and its reservations.
-    fn on_pod_change(&mut self, now: Now, instance: &PodInstance, status: &pb::TaskStatus, out: &mut Out) {
+    fn on_pod_change(&mut self, instance: &PodInstance, status: &pb::TaskStatus, out: &mut Out) {
         match status.state {
             State::TASK_GONE_BY_OPERATOR if is_agent_gone(status) => {
                 self.forget_agent(&status.agent_id.value, out)
@@ -247,7 +250,6 @@ impl Scheduler {
             _ => (),
         }
         self.release_replaced(instance, out);
-        self.follow_failure(now, instance, status.state, out);
     }
 
     /// The agent and all its resources are gone for good: there is nothing to release.

@@ -131,6 +131,19 @@ impl Cluster {
         true
     }
 
+    pub fn offer_at_once(&mut self) {
+        let agents: Vec<String> = self.agents.keys().cloned().collect();
+        let mut all = Vec::new();
+        for agent in agents {
+            if self.offer(&agent)
+                && let Some(Input::Offers(offers)) = self.events.pop_back()
+            {
+                all.extend(offers);
+            }
+        }
+        self.events.push_back(Input::Offers(all));
+    }
+
     pub fn rescind(&mut self, offer: &str) {
         if self.offers.remove(offer).is_some() {
             self.events.push_back(Input::Rescinded(OfferId::new(offer)));
@@ -484,6 +497,7 @@ impl Cluster {
             attributes: agent.attributes.clone(),
             total: agent.total.clone(),
             is_deactivated: agent.is_drained,
+            is_draining: agent.is_drained,
             isolators: Some(
                 agent
                     .attributes
@@ -497,7 +511,6 @@ impl Cluster {
         };
         self.agents.iter().map(facts).collect()
     }
-            is_draining: agent.is_drained,
 
     /// Reservations on all agents: `agent: id`.
     pub fn reservations(&self) -> Vec<String> {

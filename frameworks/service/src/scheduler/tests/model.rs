@@ -2,7 +2,7 @@
 //! specs and options change, operators act on pods and plans.
 //!
 //! Checked always: a task instance runs once (the cluster rejects a second one); an external volume is mounted on agents that can,
-//! and one that is not shared by one pod instance. Checked when faults end: plans are complete, the target is the last spec of an
+//! and one that is not shared by one pod instance; automatic replacements have their least distance. Checked when faults end: plans are complete, the target is the last spec of an
 //! operator, its pods run, paused or not as recorded, and no reservation or volume is left that no pod owns; after an
 //! uninstallation nothing is left.
 
@@ -24,6 +24,8 @@ const STEPS: u64 = 100;
 const SETTLE_ROUNDS: usize = 200;
 /// Rounds of an uninstallation in which the scheduler may be killed.
 const CRASHING_ROUNDS: usize = 20;
+/// Least time between two automatic replacements.
+const REPLACE_DELAY_SECS: u64 = 20;
 /// Rounds in which nothing is left to do, before the end.
 const CALM_ROUNDS: usize = 3;
 
@@ -90,8 +92,8 @@ fn spec(rng: &mut Rng) -> ServiceSpec {
             "volume_sharing": "{}",
             "pod-replacement-failure-policy": {{
                 "enable-automatic-pod-replacement": {},
-                "permanent-failure-timeout": 300,
-                "min-replace-delay": 20
+                "permanent-failure-timeout": 60,
+                "min-replace-delay": {REPLACE_DELAY_SECS}
             }}
         }}}}"#,
         pick(&["true", "true", "false"]),
@@ -404,6 +406,10 @@ impl Model {
     }
 
     fn check(&mut self, seed: u64) {
+        for pair in self.world.replacements.windows(2) {
+            let distance = Duration::from_nanos(pair[1].0 - pair[0].0);
+            assert!(distance.as_secs() >= REPLACE_DELAY_SECS, "seed {seed}: replaced after {distance:?}");
+        }
         let view = self.world.scheduler.view();
         for name in view.plan_names() {
             let plan = view.plan(&name).expect("a plan");

@@ -998,6 +998,196 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
 }
 
 #[test]
+fn kills_by_request_are_no_failures_of_a_pod() {
+    replay(
+        &[("policy", &POLICY.replace("count: 2", "count: 1"))],
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target policy
+            > subscribe
+            > offers
+            > run all
+            ...
+            > pod-restart node-0
+            record +pod/node-0
+            kill svc__node-0-main__#7
+            reply pod node-0 [node-0-main]
+            > killed all
+            record +status/node-0-main
+            record +pod/node-0
+            revive
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A1
+                LAUNCH_GROUP svc__node-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__node__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run all
+            record +status/node-0-main
+            record +pod/node-0
+            suppress
+            > wait 50
+            > pod-restart node-0
+            record +pod/node-0
+            kill svc__node-0-main__#9
+            reply pod node-0 [node-0-main]
+            > killed all
+            record +status/node-0-main
+            record +pod/node-0
+            revive
+            > wait 59
+            > wait 1
+            record +property/last-replacement
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_crashes_repeatedly_is_replaced_on_another_agent() {
+    replay(
+        &[("policy", &POLICY.replace("count: 2", "count: 1"))],
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > agent A2 cpus:8;mem:4096;disk:10000
+            > target policy
+            > subscribe
+            > offers A1
+            > run all
+            ...
+            > fail all
+            record +status/node-0-main
+            record +pod/node-0
+            revive
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A1
+                LAUNCH_GROUP svc__node-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__node__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run all
+            record +status/node-0-main
+            record +pod/node-0
+            suppress
+            > wait 5
+            > fail all
+            record +status/node-0-main
+            record +pod/node-0
+            > wait 30
+            revive
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O3 of A1
+                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run all
+            record +status/node-0-main
+            record +pod/node-0
+            suppress
+            > wait 9
+            > fail all
+            record +status/node-0-main
+            record +pod/node-0
+            > wait 15
+            > wait 1
+            record +property/last-replacement
+            record +pod/node-0
+            record +status/node-0-main
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            revive
+            > offers-at-once
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
+            accept O4 of A1
+                UNRESERVE cpus:0.1@#2
+                UNRESERVE cpus:1@#5
+                UNRESERVE mem:32@#3
+                UNRESERVE mem:100@#6
+                UNRESERVE disk:256@#4
+            accept O5 of A2
+                RESERVE cpus:0.1@#13 mem:32@#14 disk:256@#15 cpus:1@#16 mem:100@#17
+                LAUNCH_GROUP svc__node-0-main__#18 with cpus:1@#16 mem:100@#17 in svc__node__#19 with cpus:0.1@#13 mem:32@#14 disk:256@#15
+            record -garbage/#2
+            record -garbage/#5
+            record -garbage/#3
+            record -garbage/#6
+            record -garbage/#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +pod/node-0
+            suppress
+            > show pods
+            node-0: node-0-main RUNNING
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_was_ready_for_longer_than_its_delay_fails_anew() {
+    replay(
+        &[("policy", &POLICY.replace("count: 2", "count: 1"))],
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target policy
+            > subscribe
+            > offers
+            > run all
+            > fail all
+            > offers
+            > run all
+            > wait 11
+            ...
+            > fail all
+            record +status/node-0-main
+            record +pod/node-0
+            revive
+            > wait 59
+            > wait 1
+            record +property/last-replacement
+            record +pod/node-0
+            record +status/node-0-main
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+        "#]],
+    );
+}
+
+#[test]
+fn a_policy_applies_to_pods_that_fail_already() {
+    replay(
+        &[
+            ("none", PLAIN),
+            ("policy", &POLICY.replace("count: 2", "count: 1")),
+            ("shorter", &POLICY.replace("count: 2", "count: 1").replace("secs: 60", "secs: 20")),
+        ],
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target none
+            > subscribe
+            > offers
+            > run all
+            > unreachable A1
+            > wait 100
+            ...
+            > target policy
+            record +configuration/#9 +target +task/node-0-main
+            record -configuration/#1
+            record +pod/node-0
+            reply target #9
+            > wait 19
+            > target shorter
+            record +configuration/#10 +target +task/node-0-main
+            record -configuration/#9
+            reply target #10
+            > wait 1
+            record +property/last-replacement
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+        "#]],
+    );
+}
+
+#[test]
 fn reregistered_task_of_a_released_pod_is_killed() {
     replay(
         &[("plain", PLAIN)],

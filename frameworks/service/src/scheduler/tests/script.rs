@@ -13,6 +13,7 @@ use tepui_resources::Resource;
 use super::cluster::Cluster;
 use crate::plan::Action;
 use crate::plan::backoff::BackoffPolicy;
+use crate::scheduler::plans::LAST_REPLACEMENT;
 use crate::scheduler::{Accept, Command, Config, Effect, Input, Origin, PlanView, RequestId, Scheduler};
 use crate::spec::ServiceSpec;
 
@@ -29,6 +30,8 @@ pub struct World {
     lives: u64,
     pub is_quiet: bool,
     pub is_finished: bool,
+    /// Times of automatic replacements that were recorded.
+    pub replacements: Vec<Wall>,
     /// Kills that the cluster was told.
     pub kills: Vec<String>,
     pub is_suppressed: bool,
@@ -87,6 +90,7 @@ impl World {
             lives: seed,
             is_quiet: false,
             is_finished: false,
+            replacements: Vec::new(),
             kills: Vec::new(),
             is_suppressed: false,
             filters: BTreeMap::new(),
@@ -131,6 +135,8 @@ impl World {
                     self.cluster.offer(&agent);
                 }
             }
+            // Of all agents, in one event.
+            "offers-at-once" => self.cluster.offer_at_once(),
             "wait" => self.wait(Duration::from_secs(rest[0].parse().expect("seconds"))),
             "restart" => {
                 self.config.reinstall =
@@ -143,13 +149,13 @@ impl World {
             "machine-down" => self.cluster.lose_agent(rest[0], State::TASK_LOST),
             "reachable" => self.cluster.return_agent(rest[0]),
             "reachable-drained-to-gone" => self.cluster.return_drained_agent(rest[0]),
+            "drain" => self.cluster.drain(rest[0]),
             "gone" => self.cluster.remove_agent(rest[0]),
             "forgotten" => self.cluster.forget_agent(rest[0]),
             "calls-lost" => {
                 let offers = rest.iter().map(|id| tepui_types::OfferId::new(*id)).collect();
                 self.input(Input::CallsLost { offers });
             }
-            "drain" => self.cluster.drain(rest[0]),
             "failed-agent" => self.input(Input::AgentFailed(tepui_types::AgentId::new(rest[0]))),
             "error" => self.input(Input::Failed(rest.join(" "))),
             "show" => self.show(rest),
@@ -289,6 +295,8 @@ impl World {
                     for write in writes {
                         let sign = if write.value.is_some() { '+' } else { '-' };
                         let _ = write!(line, " {sign}{}", write.key);
+                        let is_replacement = write.key.ends_with(LAST_REPLACEMENT) && write.value.is_some();
+                        self.replacements.extend(is_replacement.then_some(self.now.wall));
                         match write.value {
                             Some(value) => self.store.insert(write.key, value),
                             None => self.store.remove(&write.key),
