@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use tepui_program::Process;
 use tepui_proto::json;
+use tepui_proto::mesos::v1::MasterInfo;
 use tepui_runtime::RuntimeFault;
-use tepui_store::etcd::{Candidate, Etcd, EtcdAddress, EtcdRecords, EtcdTls, Leadership};
-use tepui_store::{Store, StoreFault};
+use tepui_store::Store;
+use tepui_store::etcd::{self, Etcd, EtcdAddress, EtcdTls, StepDown};
 use tokio::sync::watch;
 
 use crate::fault::MasterFault;
@@ -26,85 +27,55 @@ pub(crate) struct Candidacy {
     pub stop: watch::Receiver<bool>,
 }
 
-/// Why a term ended.
-enum End {
-    /// The process is to stop.
-    Asked,
-    /// Another may lead now.
-    Lost,
-    Failed(RuntimeFault),
-}
-
 impl Candidacy {
-    /// Until asked to stop, or until something is wrong that another term would not heal.
-    pub async fn run(mut self, address: EtcdAddress) -> Result<(), MasterFault> {
-        // A renewal must have asked every member before the lease ends.
-        let patience = self.options.leader_lease / 4;
+    /// Until stopped, or until something is wrong that another term would not heal.
+    pub async fn run(self, address: EtcdAddress) -> Result<(), MasterFault> {
+        let lease_time = self.options.leader_lease;
         let tls = self.options.process.etcd_tls.clone().map(|tls| EtcdTls::new(move || tls.config()));
-        let etcd = Etcd::new(address, patience, tls);
+        let etcd = Etcd::for_election(address, lease_time, tls);
         loop {
             let info = master_info(&self.options, self.bound)?;
-            let candidate = Candidate::new(etcd.clone(), self.options.leader_lease, json::to_vec(&info));
-            let leadership = tokio::select! {
-                _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
-                leadership = candidate.campaign(|observed| self.front.observe(observed)) => leadership,
-            };
-            tracing::info!(master_id = info.id, "elected leader");
-            let store = Store::Etcd(EtcdRecords::new(etcd.clone(), leadership.clone()));
-            match self.term(info, store, leadership).await? {
-                End::Asked => return Ok(()),
-                End::Lost => tracing::warn!("leadership lost"),
-                End::Failed(fault) => return Err(fault.into()),
+            let introduction = json::to_vec(&info);
+            let observe = |observed| self.front.observe(observed);
+            let term = async |store, elected| self.term(info, store, elected).await;
+            let end = etcd.lead(lease_time, introduction, self.stop.clone(), observe, term).await;
+            match end.transpose()? {
+                None | Some(StepDown::Stopped) => return Ok(()),
+                Some(StepDown::Lost) => tracing::warn!("leadership lost"),
             }
         }
     }
 
     async fn term(
-        &mut self,
-        info: tepui_proto::mesos::v1::MasterInfo,
+        &self,
+        info: MasterInfo,
         store: Store,
-        leadership: Leadership,
-    ) -> Result<End, MasterFault> {
-        let keeper = leadership.clone();
-        // Ends with the leadership, at the latest by `resign`; it has nothing to panic by.
-        let mut keeping = tokio::spawn(async move { keeper.keep().await });
-        let begun = Term::begin(&self.options, &self.process, info, store, Some(leadership.clone())).await;
+        mut elected: etcd::Term,
+    ) -> Result<StepDown, MasterFault> {
+        tracing::info!(master_id = info.id, "elected leader");
+        let leadership = Some(elected.leadership.clone());
+        let begun = Term::begin(&self.options, &self.process, info, store, leadership).await;
         let mut term = match begun {
             Ok(term) => term,
-            Err(fault) => {
-                leadership.resign().await;
-                return match fault {
-                    MasterFault::Store(fault) if is_loss(&fault) => Ok(End::Lost),
-                    other => Err(other),
-                };
-            }
+            Err(MasterFault::Store(fault)) if fault.is_loss() => return Ok(StepDown::Lost),
+            Err(fault) => return Err(fault),
         };
         self.front.lead(term.program.clone());
-        let asked = tokio::select! {
-            _ = self.stop.wait_for(|stop| *stop) => true,
-            _ = &mut keeping => false,
-            () = term.ended() => false,
+        let end = tokio::select! {
+            end = elected.step_down() => end,
+            () = term.ended() => StepDown::Lost,
         };
         self.front.step_down();
         let halted = term.halted();
-        let ended = match asked {
-            true => term.end().await,
-            false => term.abandon().await,
+        let ended = match end {
+            StepDown::Stopped => term.end().await,
+            StepDown::Lost => term.abandon().await,
         };
-        leadership.resign().await;
-        if let Some(fault) = halted {
-            return Err(fault);
+        match (halted, ended) {
+            (Some(fault), _) => Err(fault),
+            (None, Ok(())) => Ok(end),
+            (None, Err(RuntimeFault::Store { fault, .. })) if fault.is_loss() => Ok(StepDown::Lost),
+            (None, Err(fault)) => Err(fault.into()),
         }
-        Ok(match ended {
-            Ok(()) if asked => End::Asked,
-            Ok(()) => End::Lost,
-            Err(RuntimeFault::Store { fault, .. }) if is_loss(&fault) => End::Lost,
-            Err(fault) => End::Failed(fault),
-        })
     }
-}
-
-/// Whether a fault of the store only means that this master is not, or cannot be, the leader.
-fn is_loss(fault: &StoreFault) -> bool {
-    matches!(fault, StoreFault::Deposed | StoreFault::Unavailable { .. })
 }

@@ -10,11 +10,13 @@ mod client;
 mod election;
 mod journal;
 mod records;
+mod term;
 
 pub use address::{EtcdAddress, Login};
 pub use client::{Etcd, EtcdFault, EtcdTls};
 pub use election::{Candidate, Leadership, Observed};
 pub use records::EtcdRecords;
+pub use term::{StepDown, Term};
 
 /// Below the prefix: the key of the leader.
 const LEADER: &str = "leader";

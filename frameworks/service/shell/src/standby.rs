@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use tepui_runtime::RuntimeFault;
-use tepui_store::etcd::{Candidate, Etcd, EtcdAddress, EtcdRecords, EtcdTls, Leadership, Observed};
-use tepui_store::{Store, StoreFault};
+use tepui_store::Store;
+use tepui_store::etcd::{self, Etcd, EtcdAddress, EtcdTls, Observed, StepDown};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -26,67 +26,53 @@ pub(crate) struct Standby {
 
 /// Why a term ended.
 enum TermEnd {
-    /// The process is to stop.
-    Stopped,
-    /// Another may be active now.
-    Lost,
+    SteppedDown(StepDown),
     Halted(Halt),
 }
 
 impl Standby {
     /// Until the process is to stop, or something is wrong that another term would not heal.
-    pub async fn run(mut self, address: EtcdAddress) -> Result<End, ServiceFault> {
-        // A renewal must have reached every member before the lease ends.
-        let patience = self.options.leader_lease / 4;
+    pub async fn run(self, address: EtcdAddress) -> Result<End, ServiceFault> {
+        let lease_time = self.options.leader_lease;
         let tls = self.options.etcd_tls.clone().map(|tls| EtcdTls::new(move || tls.config()));
-        let etcd = Etcd::new(address, patience, tls);
+        let etcd = Etcd::for_election(address, lease_time, tls);
         loop {
             let introduction = self.api.authority().into_bytes();
-            let candidate = Candidate::new(etcd.clone(), self.options.leader_lease, introduction);
-            let leadership = tokio::select! {
-                _ = self.stop.wait_for(|stop| *stop) => return Ok(End::Stopped),
-                leadership = candidate.campaign(|observed| observe(&self.front, observed)) => leadership,
-            };
-            info!("scheduler is active");
-            let store = Store::Etcd(EtcdRecords::new(etcd.clone(), leadership.clone()));
-            match self.term(store, leadership).await? {
-                TermEnd::Stopped => return Ok(End::Stopped),
-                TermEnd::Lost => warn!("leadership lost"),
-                TermEnd::Halted(Halt::Finished(framework)) => return Ok(End::Uninstalled(framework)),
-                TermEnd::Halted(Halt::Failed(why)) => return Err(ServiceFault::Stopped(why)),
+            let observe = |observed| observe(&self.front, observed);
+            let term = async |store, elected| self.term(store, elected).await;
+            let end = etcd.lead(lease_time, introduction, self.stop.clone(), observe, term).await;
+            match end.transpose()? {
+                None | Some(TermEnd::SteppedDown(StepDown::Stopped)) => return Ok(End::Stopped),
+                Some(TermEnd::SteppedDown(StepDown::Lost)) => warn!("leadership lost"),
+                Some(TermEnd::Halted(Halt::Finished(framework))) => return Ok(End::Uninstalled(framework)),
+                Some(TermEnd::Halted(Halt::Failed(why))) => return Err(ServiceFault::Stopped(why)),
             }
         }
     }
 
-    async fn term(&mut self, store: Store, leadership: Leadership) -> Result<TermEnd, ServiceFault> {
-        let keeper = leadership.clone();
-        // Ends with the leadership, at the latest by `resign`.
-        let mut keeping = tokio::spawn(async move { keeper.keep().await });
-        let begun = Term::begin(&self.options, &self.api, store, Some(leadership.clone())).await;
-        let mut term = match begun {
+    async fn term(&self, store: Store, mut elected: etcd::Term) -> Result<TermEnd, ServiceFault> {
+        info!("scheduler is active");
+        let leadership = Some(elected.leadership.clone());
+        let mut term = match Term::begin(&self.options, &self.api, store, leadership).await {
             Ok(term) => term,
-            Err(fault) => {
-                leadership.resign().await;
-                return match fault {
-                    ServiceFault::Store(fault) if is_loss(&fault) => Ok(TermEnd::Lost),
-                    other => Err(other),
-                };
+            Err(ServiceFault::Store(fault)) if fault.is_loss() => {
+                return Ok(TermEnd::SteppedDown(StepDown::Lost));
             }
+            Err(fault) => return Err(fault),
         };
         self.front.activate(term.handle.clone());
         self.published.send_replace(Some(term.views()));
         let end = tokio::select! {
-            _ = self.stop.wait_for(|stop| *stop) => TermEnd::Stopped,
-            _ = &mut keeping => TermEnd::Lost,
-            halt = term.ended() => halt.map_or(TermEnd::Lost, TermEnd::Halted),
+            end = elected.step_down() => TermEnd::SteppedDown(end),
+            halt = term.ended() => halt.map_or(TermEnd::SteppedDown(StepDown::Lost), TermEnd::Halted),
         };
         self.front.stand_by();
         self.published.send_replace(None);
-        let ended = term.end().await;
-        leadership.resign().await;
-        match (end, ended) {
-            (TermEnd::Lost, Err(RuntimeFault::Store { fault, .. })) if is_loss(&fault) => Ok(TermEnd::Lost),
-            (TermEnd::Lost, Err(fault)) => Err(fault.into()),
+        match (end, term.end().await) {
+            (TermEnd::SteppedDown(_), Err(RuntimeFault::Store { fault, .. })) if fault.is_loss() => {
+                Ok(TermEnd::SteppedDown(StepDown::Lost))
+            }
+            (TermEnd::SteppedDown(_), Err(fault)) => Err(fault.into()),
             (end, _) => Ok(end),
         }
     }
@@ -100,9 +86,4 @@ fn observe(front: &Front, observed: Observed) {
         Observed::NoLeader => front.observe_leader(None),
         Observed::Unknown(why) => warn!(why, "cannot read the election from etcd"),
     }
-}
-
-/// Whether a fault of the store only means that this scheduler is not, or cannot be, the active one.
-fn is_loss(fault: &StoreFault) -> bool {
-    matches!(fault, StoreFault::Deposed | StoreFault::Unavailable { .. })
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tepui_store::Store;
-use tepui_store::etcd::{Candidate, Etcd, EtcdAddress, EtcdRecords, EtcdTls, Leadership, Observed};
+use tepui_store::etcd::{self, Etcd, EtcdAddress, EtcdTls, Observed, StepDown};
 use tepui_swarm::{Manage, Replication};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -32,64 +32,47 @@ pub(crate) struct Election {
 
 impl Election {
     /// Until the process is to stop, or until something is wrong that another term would not heal.
-    pub async fn run(mut self) -> Result<(), ManagerFault> {
+    pub async fn run(self) -> Result<(), ManagerFault> {
         let mut address: EtcdAddress = self.manage.master.parse().map_err(ManagerFault::Master)?;
         address.prefix = format!("{}/{PREFIX}", address.prefix);
-        // A renewal must have asked every member before the lease ends.
+        let (lease_time, advertise) = (self.replication.ttl, self.replication.advertise.as_bytes());
         let tls = self.access.etcd_tls.clone().map(|tls| EtcdTls::new(move || tls.config()));
-        let etcd = Etcd::new(address, self.replication.ttl / 4, tls);
-        let introduction = self.replication.advertise.clone().into_bytes();
-        let candidate = Candidate::new(etcd.clone(), self.replication.ttl, introduction);
+        let etcd = Etcd::for_election(address, lease_time, tls);
         loop {
-            let (front, advertise) = (self.front.clone(), self.replication.advertise.clone());
-            let observe = move |observed: Observed| match observed {
-                Observed::Leader(leader) => {
-                    front.stand_by(Some(leader).filter(|it| *it != advertise.as_bytes()))
-                }
-                Observed::NoLeader => front.stand_by(None),
+            let observe = |observed: Observed| match observed {
+                Observed::Leader(leader) => self.front.stand_by(Some(leader).filter(|it| it != advertise)),
+                Observed::NoLeader => self.front.stand_by(None),
                 Observed::Unknown(error) => warn!(error, "cannot read the leader from etcd"),
             };
-            let leadership = tokio::select! {
-                _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
-                leadership = candidate.campaign(observe) => leadership,
-            };
-            info!(advertise = self.replication.advertise, "elected leader");
-            let store = Store::Etcd(EtcdRecords::new(etcd.clone(), leadership.clone()));
-            if self.term(store, leadership).await? {
-                return Ok(());
+            let term = async |store, elected| self.term(store, elected).await;
+            let end = etcd.lead(lease_time, advertise.to_vec(), self.stop.clone(), observe, term).await;
+            match end.transpose()? {
+                None | Some(StepDown::Stopped) => return Ok(()),
+                Some(StepDown::Lost) => warn!("leadership lost"),
             }
-            warn!("leadership lost");
         }
     }
 
-    /// Leads until the leadership is lost, or, which gives true, until the process is to stop.
-    async fn term(&mut self, store: Store, leadership: Leadership) -> Result<bool, ManagerFault> {
-        let keeper = leadership.clone();
-        // Ends with the leadership, at the latest by `resign`; it has nothing to panic by.
-        let mut keeping = tokio::spawn(async move { keeper.keep().await });
+    async fn term(&self, store: Store, mut elected: etcd::Term) -> Result<StepDown, ManagerFault> {
+        info!(advertise = self.replication.advertise, "elected leader");
         let mut term = match Term::begin(self.manage.clone(), store, self.tls.as_ref(), &self.access).await {
             Ok(term) => term,
-            Err(fault) => {
-                leadership.resign().await;
-                return if fault.is_loss() { Ok(false) } else { Err(fault) };
-            }
+            Err(fault) if fault.is_loss() => return Ok(StepDown::Lost),
+            Err(fault) => return Err(fault),
         };
         self.front.lead(term.api.clone());
-        let (is_asked, fault) = tokio::select! {
-            _ = self.stop.wait_for(|stop| *stop) => (true, None),
-            _ = &mut keeping => (false, None),
-            fault = term.ended() => (false, Some(fault)),
+        let (end, fault) = tokio::select! {
+            end = elected.step_down() => (end, None),
+            fault = term.ended() => (StepDown::Lost, Some(fault)),
         };
         self.front.stand_by(None);
         // A new leader has taken the session over, or the lease ended: not a fault of this manager.
-        let is_lost = !leadership.holds();
-        let ended = term.end().await;
-        leadership.resign().await;
-        match (ended, fault) {
-            (Err(fault), _) if fault.is_loss() => Ok(is_asked),
-            (Ok(()), Some(_)) if is_lost => Ok(is_asked),
+        let is_lost = !elected.leadership.holds();
+        match (term.end().await, fault) {
+            (Err(fault), _) if fault.is_loss() => Ok(end),
+            (Ok(()), Some(_)) if is_lost => Ok(end),
             (Err(fault), _) | (Ok(()), Some(fault)) => Err(fault),
-            (Ok(()), None) => Ok(is_asked),
+            (Ok(()), None) => Ok(end),
         }
     }
 }

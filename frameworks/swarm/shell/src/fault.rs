@@ -39,11 +39,9 @@ pub enum ManagerFault {
 impl ManagerFault {
     /// Whether it only means that this manager is not, or cannot be, the leader.
     pub(crate) fn is_loss(&self) -> bool {
-        let is_loss =
-            |fault: &StoreFault| matches!(fault, StoreFault::Deposed | StoreFault::Unavailable { .. });
         match self {
             ManagerFault::Store(fault) | ManagerFault::Runtime(RuntimeFault::Store { fault, .. }) => {
-                is_loss(fault)
+                fault.is_loss()
             }
             _ => false,
         }
