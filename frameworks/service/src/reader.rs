@@ -8,6 +8,8 @@ use crate::problem::{PROBLEMS_MAX, Problem, Severity};
 use crate::yaml::{Entry, Node, Value, join};
 
 /// Limit of an amount: MB of an exabyte.
+use mounts::Mount;
+pub use mounts::{Scope, is_below};
 const AMOUNT_MAX: f64 = (1_u64 << 40) as f64;
 pub const AMOUNT_EXPECTED: &str = "a number from 0.001 to 1099511627776";
 

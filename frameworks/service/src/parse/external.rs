@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::container;
 use crate::reader::{Field, Members, Reader};
 use crate::spec::{ExternalVolume, PORTWORX_PLUGIN, REXRAY_PLUGIN, Sharing, size_is_in_gb};
+use crate::yaml;
 
 const SIZE_MB_MAX: i64 = 1 << 40;
 const SHARINGS: &[(&str, Sharing)] =
@@ -244,28 +245,66 @@ pub fn is_fork_form(members: &mut Members<'_>) -> bool {
     docker || members.names().any(|name| FORK_KEYS.contains(&name))
 }
 
-/// Rejects a volume of the fork with the same volume in today's form.
+/// Lines of a volume: keys with their values.
+type Lines = Vec<(&'static str, String)>;
+
+/// Rejects a volume of the fork with the same volume in today's form, as far as that is valid.
 pub fn show_new_form(reader: &mut Reader, field: &Field<'_>, members: &mut Members<'_>) {
-    let mut lines = String::new();
-    let mut line = |key: &str, value: Option<&str>, absent: &str| {
-        let value = value.unwrap_or(absent);
-        if !value.is_empty() {
-            write!(lines, "\n      {key}: {value}").expect("a string takes everything");
+    let (mut lines, left_out) = new_form(members);
+    let mut message = "a volume of a driver is declared in its pod, not as a resource; write there\n  external-volumes:\n    VOLUME:".to_owned();
+    // Their places in the order of the documentation.
+    for (at, key, placeholder) in [(2, "size", "SIZE"), (3, "container-path", "PATH")] {
+        if fault(&lines).is_some_and(|(_, message)| message.contains(&format!("`{key}` is required"))) {
+            lines.insert(at.min(lines.len()), (key, placeholder.to_owned()));
         }
-    };
-    let mut given = |key| members.take(key).and_then(|field| field.scalar());
-    line("type", Some("DOCKER"), "");
-    line(
-        "driver",
-        given("docker_volume_driver").map(|name| if name == PORTWORX_PLUGIN { "PWX" } else { name }),
-        "PWX",
-    );
-    line("size", given("size"), "SIZE");
-    line("container-path", given("path"), "PATH");
-    line("driver-options", given("docker_driver_options"), "");
-    line("volume-name", given("docker_volume_name"), "");
-    let message = format!(
-        "a volume of a driver is declared in its pod, not as a resource; write there\n  external-volumes:\n    VOLUME:{lines}"
-    );
+    }
+    for (key, value) in &lines {
+        write!(message, "\n      {key}: {}", quoted(value)).expect("a string takes everything");
+    }
+    for ((key, value), reason) in left_out {
+        write!(message, "\n  without `{key}: {value}`: {reason}").expect("a string takes everything");
+    }
     reader.wrong(field, message);
+}
+
+/// The lines that are valid together, and the others with their reasons.
+fn new_form(members: &mut Members<'_>) -> (Lines, Vec<((&'static str, String), String)>) {
+    let mut given = |key| members.take(key).and_then(|field| field.scalar()).filter(|text| !text.is_empty());
+    let driver = given("docker_volume_driver").filter(|name| *name != PORTWORX_PLUGIN).unwrap_or("PWX");
+    let fork = [
+        ("type", Some("DOCKER")),
+        ("driver", Some(driver)),
+        ("size", given("size")),
+        ("container-path", given("path")),
+        ("driver-options", given("docker_driver_options")),
+        ("volume-name", given("docker_volume_name")),
+    ];
+    let mut lines: Lines =
+        fork.into_iter().filter_map(|(key, value)| Some((key, value?.to_owned()))).collect();
+    let mut left_out = Vec::new();
+    while let Some((path, reason)) = fault(&lines)
+        && let Some(at) = lines.iter().position(|(key, _)| *key == path)
+    {
+        left_out.push((lines.remove(at), reason));
+    }
+    (lines, left_out)
+}
+
+/// The first problem of a volume that is written so: its key and message.
+fn fault(lines: &Lines) -> Option<(String, String)> {
+    let text: String = lines.iter().map(|(key, value)| format!("{key}: {}\n", quoted(value))).collect();
+    let (root, _) = yaml::read(&text).ok()?;
+    let mut reader = Reader::default();
+    volume(&mut reader, "service", "pod", "VOLUME", &Field::root(&root));
+    let problem = reader.problems.into_iter().next()?.1;
+    Some((problem.path.trim_start_matches('.').to_owned(), problem.message))
+}
+
+/// A value as YAML.
+fn quoted(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/=;,".contains(c);
+    match value.starts_with(|c: char| c.is_ascii_alphanumeric()) && value.chars().all(is_plain) {
+        true => value.to_owned(),
+        false => format!("'{}'", value.replace('\'', "''")),
+    }
 }

@@ -459,6 +459,39 @@ fn documents_and_names_are_checked() {
     rejects(&long, "name", "the limit is 63");
     let many = MINIMAL.replace("count: 2", "count: 100001");
     rejects(&many, "pods.node.count", "from 0 to 100000");
+/// The lines that the error of a fork's volume shows.
+fn suggestion(fork: &str) -> (String, String) {
+    let text = with("", &format!("volume: {{type: DOCKER, {fork}}}"), "");
+    let report = read(&text, &BTreeMap::new()).map(|(_, report)| report).expect_err(&text);
+    let message = &report.problems[0].message;
+    let (_, shown) = message.split_once("write there\n").expect("a suggestion");
+    let (lines, left_out): (Vec<&str>, Vec<&str>) =
+        shown.lines().partition(|line| !line.starts_with("  without"));
+    (lines.join("\n"), left_out.join("\n"))
+}
+
+#[test]
+fn suggested_form_of_a_legacy_volume_is_valid() {
+    let cases = [
+        ("path: data, docker_volume_driver: pxd, size: 100", ""),
+        ("path: data, docker_volume_driver: rexray, size: 100, docker_volume_name: v", ""),
+        ("path: data, size: 100, docker_driver_options: 'size=10;repl=2'", "size: 100`: is given in"),
+        ("path: data, docker_volume_driver: btrfs, size: 100", "size: 100`: the unit of driver"),
+        ("path: data, docker_volume_driver: 'a: b', docker_driver_options: 'k=it''s # v'", ""),
+        ("path: data, size: 100, docker_volume_name: 'a b'", "volume-name: a b`: \"a b\" is not allowed"),
+        ("path: data, size: 100, docker_driver_options: repl=9", "driver-options: repl=9`: option `repl=9`"),
+        ("path: ., size: 100", "container-path: .`: "),
+    ];
+    for (fork, left_out) in cases {
+        let (lines, without) = suggestion(fork);
+        assert!(without.contains(left_out) && without.is_empty() == left_out.is_empty(), "{fork}: {without}");
+        let text: String = lines.lines().map(|line| format!("{}\n", &line[2..])).collect();
+        good(&with("", &text, ""));
+    }
+    let (lines, _) = suggestion("path: data, docker_volume_driver: pxd");
+    assert!(lines.contains("size: SIZE"), "{lines}");
+}
+
 }
 
 #[test]
