@@ -2,14 +2,16 @@
 //!
 //! Scalars convert as the SDK's parser does: numbers and booleans may be quoted, and texts may look like numbers.
 
+mod mounts;
+
 use std::collections::{BTreeSet, HashMap};
 
 use crate::problem::{PROBLEMS_MAX, Problem, Severity};
 use crate::yaml::{Entry, Node, Value, join};
-
-/// Limit of an amount: MB of an exabyte.
 use mounts::Mount;
 pub use mounts::{Scope, is_below};
+
+/// Limit of an amount: MB of an exabyte.
 const AMOUNT_MAX: f64 = (1_u64 << 40) as f64;
 pub const AMOUNT_EXPECTED: &str = "a number from 0.001 to 1099511627776";
 
@@ -99,6 +101,8 @@ pub struct Reader {
     pub problems: Vec<(usize, Problem)>,
     /// Of all config templates read so far.
     pub template_bytes: usize,
+    /// Paths in containers of the pod that is being read.
+    mounts: Vec<Mount>,
     claims: Vec<Claim>,
 }
 

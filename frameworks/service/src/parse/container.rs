@@ -1,6 +1,6 @@
 //! What a pod's containers get: uris, networks, rlimits, host volumes, secrets, labels, shared memory.
 
-use crate::reader::{Field, Members, Reader};
+use crate::reader::{Field, Members, Reader, Scope, is_below};
 use crate::spec::{HostVolume, Network, RLimit, Secret, VolumeMode};
 
 const MODES: &[(&str, VolumeMode)] = &[("RW", VolumeMode::ReadWrite), ("RO", VolumeMode::ReadOnly)];
@@ -148,7 +148,7 @@ pub fn host_volume(reader: &mut Reader, _name: &str, field: &Field<'_>) -> Optio
         }
         Some(path)
     });
-    let container_path = reader.required(&mut members, "container-path", relative_path);
+    let container_path = reader.required(&mut members, "container-path", mount_path);
     let mode = mode(reader, &mut members, "mode");
     reader.reject_unknown(&members);
     Some(HostVolume { host_path: host_path?, container_path: container_path?, mode })
@@ -158,6 +158,21 @@ pub fn mode(reader: &mut Reader, members: &mut Members<'_>, key: &'static str) -
     reader
         .optional_scalar(members, key, |reader, field| reader.choice(field, MODES, false))
         .unwrap_or(VolumeMode::ReadWrite)
+}
+
+/// A path below the sandbox that something of the pod is mounted on.
+fn mount_path(reader: &mut Reader, field: &Field<'_>) -> Option<String> {
+    let path = relative_path(reader, field)?;
+    check_mount(reader, &path, field);
+    Some(path)
+}
+
+/// Notes a path of the pod in containers, unless it is the directory of all.
+pub fn check_mount(reader: &mut Reader, path: &str, field: &Field<'_>) {
+    match is_below(path) {
+        true => reader.mount(path, &Scope::Pod, field),
+        false => reader.wrong(field, format!("{path:?} is not allowed; it names the whole directory")),
+    }
 }
 
 /// A path below the sandbox.
@@ -182,11 +197,14 @@ pub fn secret(reader: &mut Reader, _name: &str, field: &Field<'_>) -> Option<Sec
     let mut members = reader.members(field)?;
     let secret = reader.required(&mut members, "secret", Reader::filled_text);
     let env_key = reader.optional(&mut members, "env-key", Reader::text_or_absent);
-    let file = reader.optional_scalar(&mut members, "file", relative_path);
+    let file = reader.optional_scalar(&mut members, "file", mount_path);
     reader.reject_unknown(&members);
     let secret = secret?;
     let file = match (&env_key, file) {
-        (None, None) => Some(secret.clone()),
+        (None, None) => {
+            check_mount(reader, &secret, field);
+            Some(secret.clone())
+        }
         (_, file) => file,
     };
     Some(Secret { secret, env_key, file })

@@ -9,6 +9,8 @@ use crate::spec::{ExternalVolume, PORTWORX_PLUGIN, REXRAY_PLUGIN, Sharing, size_
 use crate::yaml;
 
 const SIZE_MB_MAX: i64 = 1 << 40;
+/// Units of sizes of Portworx; GB without one.
+const SIZE_UNITS: [&str; 10] = ["", "K", "KB", "M", "MB", "G", "GB", "GiB", "T", "TB"];
 const SHARINGS: &[(&str, Sharing)] =
     &[("POD_EXCLUSIVE", Sharing::PodExclusive), ("POD_SHARED", Sharing::PodShared)];
 /// Keys of volumes in the Portworx fork of the SDK.
@@ -34,7 +36,9 @@ fn is_count(value: &str) -> bool {
 }
 
 fn is_size(value: &str) -> bool {
-    is_count(value.trim_end_matches(|c: char| c.is_ascii_alphabetic()))
+    let unit = value.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_unit = SIZE_UNITS.iter().any(|own| own.eq_ignore_ascii_case(unit));
+    is_unit && is_count(&value[..value.len() - unit.len()])
 }
 
 fn is_boolean(value: &str) -> bool {
@@ -121,7 +125,9 @@ fn plugin(reader: &mut Reader, members: &mut Members<'_>) -> Option<String> {
 
 fn container_path(reader: &mut Reader, field: &Field<'_>) -> Option<String> {
     let path = reader.filled_text(field)?;
-    if !container::is_plain_path(&path) || path.trim_matches('/').is_empty() {
+    if container::is_plain_path(&path) {
+        container::check_mount(reader, &path, field);
+    } else {
         let message =
             format!("{path:?} is not allowed; a path of letters, digits, `.`, `_`, `-` and `/` is expected");
         reader.wrong(field, message);
@@ -218,6 +224,12 @@ fn resolve_sharing(
             reader.wrong(field, format!("`volume-sharing: POD_SHARED` contradicts option `shared={value}`"));
             Sharing::PodShared
         }
+        (Some(Sharing::PodShared), None)
+            if plugin == PORTWORX_PLUGIN && options.get("sharedv4").is_some_and(|value| value == "false") =>
+        {
+            reader.wrong(field, "`volume-sharing: POD_SHARED` contradicts option `sharedv4=false`");
+            Sharing::PodShared
+        }
         (Some(sharing), _) => sharing,
         (None, Some("true")) => Sharing::PodShared,
         (None, _) => Sharing::PodExclusive,
@@ -235,7 +247,11 @@ fn claim_name(reader: &mut Reader, volume: &ExternalVolume, service: &str, pod: 
     let name = format!("{}:{base}", volume.plugin);
     match volume.sharing {
         Sharing::PodExclusive => reader.claim("external volume", &name, &field.path, field),
-        Sharing::PodShared => reader.claim("external volume", &name, "shared", field),
+        Sharing::PodShared => {
+            reader.claim("external volume", &name, "shared", field);
+            // In one pod, a driver would mount it twice.
+            reader.claim("external volume of a pod", &format!("{name} of {pod}"), &field.path, field);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `pods.<name>`.
 
 use super::{Input, check_name, container, external, resources, task};
-use crate::reader::{Field, Members, Reader};
+use crate::reader::{Field, Members, Reader, Scope};
 use crate::spec::{Constraint, IpcMode, PodSpec, ResourceSet, Seccomp, TaskSpec};
 
 /// Limit of the instances of a pod.
@@ -23,7 +23,7 @@ pub fn pod(
         reader.required(&mut members, "count", |reader, field| reader.integer(field, 0, COUNT_MAX, "pods"));
     let mut resource_sets = reader.optional_named(&mut members, "resource-sets", resources::resource_set);
     let tasks = tasks(reader, input, name, &mut members, &mut resource_sets);
-    let volumes = resources::volumes(reader, &mut members, resources::Both::Allowed);
+    let volumes = resources::volumes(reader, &mut members, &Scope::Pod);
     let ipc_mode = reader.optional(&mut members, "ipc-mode", |reader, field| {
         reader.choice(field, &[("PRIVATE", IpcMode::Private)], false)
     });
@@ -52,6 +52,7 @@ pub fn pod(
         resource_sets,
         tasks: tasks.unwrap_or_default(),
     };
+    reader.reject_mount_collisions(pod.image.is_some());
     // The SDK ignores unknown keys here, and shipped specs rely on it.
     reader.warn_unknown(&members);
     Some(PodSpec { count: u32::try_from(count?).ok()?, ..pod })

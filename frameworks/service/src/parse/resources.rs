@@ -3,20 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::container::port_number;
-use crate::reader::{AMOUNT_EXPECTED, Field, Members, Reader, amount};
+use crate::reader::{AMOUNT_EXPECTED, Field, Members, Reader, Scope, amount};
 use crate::spec::{Limit, Limits, Port, ResourceSet, Vip, Volume, VolumeKind};
 
 /// The keys of resources.
 pub const KEYS: [&str; 7] = ["cpus", "gpus", "memory", "ports", "volume", "volumes", "resource-limits"];
 const MB_MAX: i64 = 1 << 40;
 const PROFILE_CHARACTERS_MAX: usize = 128;
-
-/// Whether `volume` and `volumes` may be given together.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Both {
-    Allowed,
-    Excluded,
-}
 
 pub fn resource_set(reader: &mut Reader, id: &str, field: &Field<'_>) -> Option<ResourceSet> {
     let mut members = reader.members(field)?;
@@ -42,7 +35,7 @@ pub fn resources(reader: &mut Reader, id: &str, members: &mut Members<'_>) -> Re
         gpus: reader.optional_scalar(members, "gpus", Reader::amount),
         memory_mb,
         ports: reader.optional(members, "ports", ports).unwrap_or_default(),
-        volumes: volumes(reader, members, Both::Excluded),
+        volumes: volumes(reader, members, &Scope::ResourceSet(id.to_owned())),
         limits: reader
             .optional(members, "resource-limits", |reader, field| limits(reader, cpus, memory_mb, field))
             .unwrap_or_default(),
@@ -110,27 +103,24 @@ fn range(reader: &mut Reader, field: &Field<'_>) -> Option<(u16, u16)> {
     Some((begin, end))
 }
 
-/// `volume` and `volumes`; no two may have one path.
-pub fn volumes(reader: &mut Reader, members: &mut Members<'_>, both: Both) -> Vec<Volume> {
-    let mut paths: BTreeSet<String> = BTreeSet::new();
-    let mut unique = |reader: &mut Reader, field: &Field<'_>| {
+/// `volume` and `volumes`; a pod may have both.
+pub fn volumes(reader: &mut Reader, members: &mut Members<'_>, scope: &Scope) -> Vec<Volume> {
+    let mounted = |reader: &mut Reader, field: &Field<'_>| {
         let volume = volume(reader, field)?;
-        if !paths.insert(volume.path.clone()) {
-            reader.wrong(field, format!("another volume has the path {:?}", volume.path));
-        }
+        reader.mount(&volume.path, scope, field);
         Some(volume)
     };
     let single = members.take("volume");
     let several = members.take("volumes");
-    if let (Both::Excluded, Some(_), Some(field)) = (both, &single, &several) {
+    if let (Scope::ResourceSet(_), Some(_), Some(field)) = (scope, &single, &several) {
         reader.wrong(field, "`volume` and `volumes` exclude each other");
     }
     let mut volumes = Vec::new();
     if let Some(field) = single {
-        volumes.extend(unique(reader, &field));
+        volumes.extend(mounted(reader, &field));
     }
     if let Some(field) = several {
-        let more = reader.named(&field, |reader, _, field| unique(reader, field));
+        let more = reader.named(&field, |reader, _, field| mounted(reader, field));
         volumes.extend(more.unwrap_or_default());
     }
     volumes

@@ -353,6 +353,8 @@ fn external_volumes_with_bad_values_are_rejected() {
             "`size=ten` is not allowed; a size in GB",
         ),
         (format!("{sized}, driver-options: repl=4"), ".driver-options", "1, 2 or 3 is expected"),
+        (format!("{base}, driver-options: size=10foo"), ".driver-options", "`size=10foo` is not allowed"),
+        (format!("{sized}, volume-sharing: POD_SHARED, driver-options: sharedv4=false"), "", "contradicts"),
         (format!("{sized}, driver-options: shared=yes"), ".driver-options", "true or false is expected"),
         (format!("{sized}, driver-options: io_priority=fast"), ".driver-options", "high, medium or low"),
         (
@@ -368,8 +370,85 @@ fn external_volumes_with_bad_values_are_rejected() {
     let twice =
         format!("external-volumes: {{v: {{{sized}, volume-name: x}}, w: {{{sized}, volume-name: x}}}}");
     rejects(&with("", &twice, ""), "pods.node.external-volumes.w", "duplicate external volume \"pxd:x\"");
+    let shared = |key: &str| {
+        format!(
+            "{key}: {{type: DOCKER, driver: PWX, size: 10, container-path: {key}, volume-name: x, volume-sharing: POD_SHARED}}"
+        )
+    };
+    let both = format!("external-volumes: {{{}, {}}}", shared("v"), shared("w"));
+    rejects(
+        &with("", &both, ""),
+        "pods.node.external-volumes.w",
+        "pods.node.external-volumes.v has it already",
+    );
     let odd = with("", &format!("external-volumes: {{v: {{{sized}}}}}"), "").replace("name: db", "name: d@b");
     rejects(&odd, "pods.node.external-volumes.v", "the name \"d@b-node\"");
+}
+
+#[test]
+fn paths_in_containers_have_one_owner_in_a_pod() {
+    let external = |key: &str, path: &str| {
+        format!(
+            "external-volumes: {{{key}: {{type: DOCKER, driver: PWX, size: 10, container-path: {path}}}}}\n"
+        )
+    };
+    let two = |paths: [&str; 2]| {
+        let one = |key: &str, path: &str| {
+            format!(
+                "{key}: {{type: DOCKER, driver: PWX, size: 10, volume-name: {key}, container-path: {path}}}"
+            )
+        };
+        format!("external-volumes: {{{}, {}}}\n", one("v", paths[0]), one("w", paths[1]))
+    };
+    let host = |path: &str| format!("host-volumes: {{h: {{host-path: /srv, container-path: {path}}}}}\n");
+    let cases = [
+        ("", two(["data", "./data/"]), "external-volumes.w", "pods.node.external-volumes.v"),
+        ("", external("v", "data") + &host("data"), "external-volumes.v", "pods.node.host-volumes.h"),
+        (
+            "",
+            host("a/b") + "secrets: {s: {secret: x, file: a//b}}",
+            "secrets.s.file",
+            "pods.node.host-volumes.h",
+        ),
+        ("", host("a/b") + "secrets: {s: {secret: a/b}}", "secrets.s", "pods.node.host-volumes.h"),
+        (
+            "",
+            host("data") + "volume: {path: data, type: ROOT, size: 10}",
+            "host-volumes.h",
+            "pods.node.volume",
+        ),
+        (
+            "volume: {path: data, type: ROOT, size: 10}",
+            external("v", "data"),
+            "external-volumes.v",
+            "pods.node.tasks.server.volume",
+        ),
+        (
+            "volumes: {a: {path: data, type: ROOT, size: 10}, b: {path: data, type: ROOT, size: 10}}",
+            String::new(),
+            "tasks.server.volumes.b",
+            "pods.node.tasks.server.volumes.a",
+        ),
+        (
+            "",
+            external("v", "/tmp") + "image: x/y",
+            "external-volumes.v.container-path",
+            "a /tmp of their own",
+        ),
+        ("", external("v", "."), "external-volumes.v.container-path", "names the whole directory"),
+        ("", host("./."), "host-volumes.h.container-path", "names the whole directory"),
+    ];
+    for (task, pod, path, message) in cases {
+        let text = with(task, &pod, "");
+        let report = read(&text, &BTreeMap::new()).map(|(_, report)| report).expect_err(&text);
+        let is_named = |problem: &Problem| {
+            problem.path.starts_with(&format!("pods.node.{path}")) && problem.message.contains(message)
+        };
+        assert!(report.problems.iter().any(is_named), "no {path}: {message} for\n{text}\nbut\n{report}");
+    }
+    let sets = "resource-sets:\n  a: {cpus: 1, memory: 64, volume: {path: data, type: ROOT, size: 10}}\n  b: {cpus: 1, memory: 64, volume: {path: data, type: ROOT, size: 10}}";
+    good(&with("", sets, ""));
+    good(&with("", &external("v", "/tmp"), ""));
 }
 
 #[test]
@@ -378,6 +457,39 @@ fn legacy_volume_error_shows_the_new_format() {
     let shown = "  external-volumes:\n    VOLUME:\n      type: DOCKER\n      driver: PWX\n      size: 100\n      container-path: data\n      driver-options: repl=2\n      volume-name: vol";
     rejects(&with("", fork, ""), "pods.node.volume", shown);
     rejects(&with(fork, "", ""), "pods.node.tasks.server.volume", shown);
+}
+
+/// The lines that the error of a fork's volume shows.
+fn suggestion(fork: &str) -> (String, String) {
+    let text = with("", &format!("volume: {{type: DOCKER, {fork}}}"), "");
+    let report = read(&text, &BTreeMap::new()).map(|(_, report)| report).expect_err(&text);
+    let message = &report.problems[0].message;
+    let (_, shown) = message.split_once("write there\n").expect("a suggestion");
+    let (lines, left_out): (Vec<&str>, Vec<&str>) =
+        shown.lines().partition(|line| !line.starts_with("  without"));
+    (lines.join("\n"), left_out.join("\n"))
+}
+
+#[test]
+fn suggested_form_of_a_legacy_volume_is_valid() {
+    let cases = [
+        ("path: data, docker_volume_driver: pxd, size: 100", ""),
+        ("path: data, docker_volume_driver: rexray, size: 100, docker_volume_name: v", ""),
+        ("path: data, size: 100, docker_driver_options: 'size=10;repl=2'", "size: 100`: is given in"),
+        ("path: data, docker_volume_driver: btrfs, size: 100", "size: 100`: the unit of driver"),
+        ("path: data, docker_volume_driver: 'a: b', docker_driver_options: 'k=it''s # v'", ""),
+        ("path: data, size: 100, docker_volume_name: 'a b'", "volume-name: a b`: \"a b\" is not allowed"),
+        ("path: data, size: 100, docker_driver_options: repl=9", "driver-options: repl=9`: option `repl=9`"),
+        ("path: ., size: 100", "container-path: .`: "),
+    ];
+    for (fork, left_out) in cases {
+        let (lines, without) = suggestion(fork);
+        assert!(without.contains(left_out) && without.is_empty() == left_out.is_empty(), "{fork}: {without}");
+        let text: String = lines.lines().map(|line| format!("{}\n", &line[2..])).collect();
+        good(&with("", &text, ""));
+    }
+    let (lines, _) = suggestion("path: data, docker_volume_driver: pxd");
+    assert!(lines.contains("size: SIZE"), "{lines}");
 }
 
 #[test]
@@ -459,39 +571,6 @@ fn documents_and_names_are_checked() {
     rejects(&long, "name", "the limit is 63");
     let many = MINIMAL.replace("count: 2", "count: 100001");
     rejects(&many, "pods.node.count", "from 0 to 100000");
-/// The lines that the error of a fork's volume shows.
-fn suggestion(fork: &str) -> (String, String) {
-    let text = with("", &format!("volume: {{type: DOCKER, {fork}}}"), "");
-    let report = read(&text, &BTreeMap::new()).map(|(_, report)| report).expect_err(&text);
-    let message = &report.problems[0].message;
-    let (_, shown) = message.split_once("write there\n").expect("a suggestion");
-    let (lines, left_out): (Vec<&str>, Vec<&str>) =
-        shown.lines().partition(|line| !line.starts_with("  without"));
-    (lines.join("\n"), left_out.join("\n"))
-}
-
-#[test]
-fn suggested_form_of_a_legacy_volume_is_valid() {
-    let cases = [
-        ("path: data, docker_volume_driver: pxd, size: 100", ""),
-        ("path: data, docker_volume_driver: rexray, size: 100, docker_volume_name: v", ""),
-        ("path: data, size: 100, docker_driver_options: 'size=10;repl=2'", "size: 100`: is given in"),
-        ("path: data, docker_volume_driver: btrfs, size: 100", "size: 100`: the unit of driver"),
-        ("path: data, docker_volume_driver: 'a: b', docker_driver_options: 'k=it''s # v'", ""),
-        ("path: data, size: 100, docker_volume_name: 'a b'", "volume-name: a b`: \"a b\" is not allowed"),
-        ("path: data, size: 100, docker_driver_options: repl=9", "driver-options: repl=9`: option `repl=9`"),
-        ("path: ., size: 100", "container-path: .`: "),
-    ];
-    for (fork, left_out) in cases {
-        let (lines, without) = suggestion(fork);
-        assert!(without.contains(left_out) && without.is_empty() == left_out.is_empty(), "{fork}: {without}");
-        let text: String = lines.lines().map(|line| format!("{}\n", &line[2..])).collect();
-        good(&with("", &text, ""));
-    }
-    let (lines, _) = suggestion("path: data, docker_volume_driver: pxd");
-    assert!(lines.contains("size: SIZE"), "{lines}");
-}
-
 }
 
 #[test]
