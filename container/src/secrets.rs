@@ -16,8 +16,12 @@ use tepui_types::LaunchSpec;
 
 use crate::host::background::{Interrupted, blocking};
 
-/// Longest value; an environment cannot hold more.
+/// Longest value of a file or a credential.
 const SECRET_BYTES_MAX: usize = 1024 * 1024;
+/// Longest variable with its name, `=` and the NUL at its end: Linux starts no program with a longer one.
+const VARIABLE_BYTES_MAX: usize = 128 * 1024;
+/// All values of a launch together: a launch can name a secret many times.
+const LAUNCH_SECRETS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Rights of others to a secret, and to a directory on the way to it.
 const OTHERS_READ: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
@@ -33,22 +37,24 @@ pub(crate) enum SecretsFault {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretFault {
-    #[error("this agent resolves no references: it was started without --secret_dir")]
+    #[error("this agent has no --secret_dir")]
     NoDirectory,
-    #[error("its framework has no principal")]
+    #[error("the framework has no principal")]
     NoPrincipal,
     #[error("the principal '{0}' cannot have secrets, because it cannot be the name of a directory")]
     Principal(String),
     #[error("its name and its key must be relative paths without '.' and '..'")]
     Name,
-    #[error("the principal '{0}' has none of this name")]
+    #[error("the principal '{0}' has no secret of this name")]
     Missing(String),
     #[error("only the agent's user may have access to its file (mode 0600), which must not be a link")]
     File,
     #[error("only the agent's user may have write access to the directories of its file")]
     Directory,
-    #[error("it has more than {SECRET_BYTES_MAX} bytes")]
-    TooLong,
+    #[error("it has more than {0} bytes")]
+    TooLong(usize),
+    #[error("the secrets of the launch have more than {LAUNCH_SECRETS_BYTES_MAX} bytes")]
+    LaunchTooLong,
     #[error("it is not text without NUL, as the value of a variable must be")]
     NotText,
     #[error(transparent)]
@@ -93,20 +99,34 @@ pub(crate) async fn resolve(
 
 fn fill(root: Option<&Path>, spec: &mut LaunchSpec) -> Result<(), SecretsFault> {
     let principal = spec.secrets.principal.as_deref();
-    let value = |reference: &Reference| {
-        let named = |fault| SecretsFault::Secret { name: full_name(reference), fault };
-        read(root, principal, reference).map_err(named)
-    };
+    let mut budget = LAUNCH_SECRETS_BYTES_MAX;
     for (name, reference) in &spec.secrets.variables {
-        let text = String::from_utf8(value(reference)?).ok().filter(|text| !text.contains('\0'));
-        let fault = || SecretsFault::Secret { name: full_name(reference), fault: SecretFault::NotText };
-        spec.environment.insert(name.clone(), text.ok_or_else(fault)?);
+        let bytes_max = VARIABLE_BYTES_MAX.saturating_sub(name.len() + "=\0".len());
+        let value = read(root, principal, reference, bytes_max)
+            .and_then(|value| charge(&mut budget, value))
+            .and_then(text);
+        spec.environment.insert(name.clone(), value.map_err(fault_of(reference))?);
     }
     for secret in unresolved(spec.container.as_mut()) {
-        let data = value(&secret.reference)?;
+        let value = read(root, principal, &secret.reference, SECRET_BYTES_MAX)
+            .and_then(|value| charge(&mut budget, value));
+        let data = value.map_err(fault_of(&secret.reference))?;
         secret.value = pb::secret::Value { data, ..Default::default() }.into();
     }
     Ok(())
+}
+
+fn fault_of(reference: &Reference) -> impl Fn(SecretFault) -> SecretsFault {
+    |fault| SecretsFault::Secret { name: full_name(reference), fault }
+}
+
+fn charge(budget: &mut usize, value: Vec<u8>) -> Result<Vec<u8>, SecretFault> {
+    *budget = budget.checked_sub(value.len()).ok_or(SecretFault::LaunchTooLong)?;
+    Ok(value)
+}
+
+fn text(value: Vec<u8>) -> Result<String, SecretFault> {
+    String::from_utf8(value).ok().filter(|text| !text.contains('\0')).ok_or(SecretFault::NotText)
 }
 
 fn full_name(reference: &Reference) -> String {
@@ -134,7 +154,12 @@ fn of_image(image: &mut pb::Image) -> Option<&mut pb::Secret> {
     image.docker.as_option_mut()?.config.as_option_mut()
 }
 
-fn read(root: Option<&Path>, principal: Option<&str>, reference: &Reference) -> Result<Vec<u8>, SecretFault> {
+fn read(
+    root: Option<&Path>,
+    principal: Option<&str>,
+    reference: &Reference,
+    bytes_max: usize,
+) -> Result<Vec<u8>, SecretFault> {
     let root = root.ok_or(SecretFault::NoDirectory)?;
     let principal = principal.ok_or(SecretFault::NoPrincipal)?;
     if !is_path(principal) || principal.contains('/') {
@@ -153,8 +178,8 @@ fn read(root: Option<&Path>, principal: Option<&str>, reference: &Reference) -> 
         other => other,
     })?;
     let mut value = Vec::new();
-    file.take(SECRET_BYTES_MAX as u64 + 1).read_to_end(&mut value)?;
-    if value.len() > SECRET_BYTES_MAX { Err(SecretFault::TooLong) } else { Ok(value) }
+    file.take(bytes_max as u64 + 1).read_to_end(&mut value)?;
+    if value.len() > bytes_max { Err(SecretFault::TooLong(bytes_max)) } else { Ok(value) }
 }
 
 /// Whether every part can be the name of a file.
@@ -225,7 +250,7 @@ mod tests {
 
     fn text(root: &tempfile::TempDir, principal: &str, name: &str, key: Option<&str>) -> String {
         let reference = Reference { name: name.into(), key: key.map(Into::into), ..Default::default() };
-        match read(Some(root.path()), Some(principal), &reference) {
+        match read(Some(root.path()), Some(principal), &reference, SECRET_BYTES_MAX) {
             Ok(value) => String::from_utf8(value).expect("text"),
             Err(fault) => fault.to_string(),
         }
@@ -237,22 +262,20 @@ mod tests {
         assert_eq!(text(&root, "web", "db/password", None), "sesame\n");
         assert_eq!(text(&root, "web", "db", Some("password")), "sesame\n");
         assert_eq!(text(&root, "other", "token", None), "theirs");
-        assert_eq!(text(&root, "other", "db/password", None), "the principal 'other' has none of this name");
-        assert_eq!(text(&root, "nobody", "token", None), "the principal 'nobody' has none of this name");
-        assert_eq!(text(&root, "web", "token/more", None), "the principal 'web' has none of this name");
+        assert_eq!(
+            text(&root, "other", "db/password", None),
+            "the principal 'other' has no secret of this name"
+        );
+        assert_eq!(text(&root, "nobody", "token", None), "the principal 'nobody' has no secret of this name");
+        assert_eq!(text(&root, "web", "token/more", None), "the principal 'web' has no secret of this name");
     }
 
-    #[test]
-    fn references_of_variables_volumes_and_images_get_values() {
-        let root = secrets();
-        let reference = |name: &str| Reference { name: name.into(), ..Default::default() };
-        let container = r#"{"type":"MESOS",
-            "mesos":{"image":{"type":"DOCKER","docker":{"name":"i","config":{"reference":{"name":"token"}}}}},
-            "volumes":[
-                {"mode":"RO","container_path":"a","source":{"type":"SECRET","secret":{"reference":{"name":"db","key":"password"}}}},
-                {"mode":"RO","container_path":"b","source":{"type":"SECRET","secret":{"value":{"data":"aGk="}}}},
-                {"mode":"RO","container_path":"c","image":{"type":"DOCKER","docker":{"name":"j","config":{"reference":{"name":"token"}}}}}]}"#;
-        let mut spec = LaunchSpec {
+    fn reference(name: &str) -> Reference {
+        Reference { name: name.into(), ..Default::default() }
+    }
+
+    fn launch(container: &str) -> LaunchSpec {
+        LaunchSpec {
             id: tepui_types::ContainerId::root("a"),
             command: Default::default(),
             environment: Default::default(),
@@ -269,13 +292,25 @@ mod tests {
             holds_tasks: true,
             task: None,
             is_session: false,
-        };
+        }
+    }
+
+    #[test]
+    fn references_of_variables_volumes_and_images_get_values() {
+        let root = secrets();
+        let container = r#"{"type":"MESOS",
+            "mesos":{"image":{"type":"DOCKER","docker":{"name":"i","config":{"reference":{"name":"token"}}}}},
+            "volumes":[
+                {"mode":"RO","container_path":"a","source":{"type":"SECRET","secret":{"reference":{"name":"db","key":"password"}}}},
+                {"mode":"RO","container_path":"b","source":{"type":"SECRET","secret":{"value":{"data":"aGk="}}}},
+                {"mode":"RO","container_path":"c","image":{"type":"DOCKER","docker":{"name":"j","config":{"reference":{"name":"token"}}}}}]}"#;
+        let mut spec = launch(container);
         spec.secrets.variables.insert("PASSWORD".into(), reference("db/password"));
         let fault = fill(Some(root.path()), &mut spec.clone()).expect_err("no principal").to_string();
-        assert_eq!(fault, "the secret 'db/password': its framework has no principal");
+        assert_eq!(fault, "the secret 'db/password': the framework has no principal");
         spec.secrets.principal = Some("web".into());
         let fault = fill(None, &mut spec.clone()).expect_err("no directory").to_string();
-        assert!(fault.contains("without --secret_dir"), "{fault}");
+        assert!(fault.contains("has no --secret_dir"), "{fault}");
         fill(Some(root.path()), &mut spec).expect("all are there");
         assert_eq!(spec.environment["PASSWORD"], "sesame\n");
         let data = |secret: &pb::Secret| String::from_utf8(secret.value.data.to_vec()).expect("text");
@@ -292,6 +327,39 @@ mod tests {
     }
 
     #[test]
+    fn variables_and_launches_have_limits() {
+        let root = secrets();
+        let longest = VARIABLE_BYTES_MAX - "V000=\0".len();
+        write(&root.path().join("web/variable"), &vec![b'x'; longest], 0o600);
+        write(&root.path().join("web/file"), &vec![b'x'; SECRET_BYTES_MAX], 0o600);
+        let volume = r#"{"mode":"RO","container_path":"a","source":{"type":"SECRET","secret":{"reference":{"name":"file"}}}}"#;
+        let volumes =
+            |count: usize| format!(r#"{{"type":"MESOS","volumes":[{}]}}"#, vec![volume; count].join(","));
+        let filled = |names: &[String], volume_count: usize| {
+            let mut spec = launch(&volumes(volume_count));
+            spec.secrets.principal = Some("web".into());
+            spec.secrets.variables = names.iter().map(|name| (name.clone(), reference("variable"))).collect();
+            fill(Some(root.path()), &mut spec).map_err(|fault| fault.to_string())
+        };
+        let names = |count: usize| (0..count).map(|index| format!("V{index:03}")).collect::<Vec<_>>();
+        assert_eq!(filled(&names(1), 0), Ok(()));
+        let too_long = format!("the secret 'variable': it has more than {} bytes", longest - 1);
+        assert_eq!(filled(&["V0000".into()], 0), Err(too_long));
+        assert_eq!(
+            filled(&["x".repeat(VARIABLE_BYTES_MAX)], 0).map_err(|why| why.contains("than 0 bytes")),
+            Err(true)
+        );
+
+        let above = |name: &str| {
+            Err(format!("the secret '{name}': the secrets of the launch have more than 4194304 bytes"))
+        };
+        assert_eq!(filled(&names(32), 0), Ok(()));
+        assert_eq!(filled(&names(33), 0), above("variable"));
+        assert_eq!(filled(&[], 4), Ok(()));
+        assert_eq!(filled(&names(1), 4), above("file"));
+    }
+
+    #[test]
     fn names_lead_nowhere_else() {
         let root = secrets();
         for name in ["../other/token", "/etc/passwd", "db/../token", "", "db//password", "./token", "db/"] {
@@ -305,7 +373,7 @@ mod tests {
         symlink("../other/token", root.path().join("web/link")).expect("a link");
         symlink("../other", root.path().join("web/folder")).expect("a link");
         assert!(text(&root, "web", "link", None).contains("must not be a link"));
-        assert!(text(&root, "web", "folder/token", None).contains("has none of this name"));
+        assert!(text(&root, "web", "folder/token", None).contains("has no secret of this name"));
     }
 
     #[test]

@@ -73,7 +73,10 @@ fn tasks_get_secrets_of_their_principal_by_reference() {
     let missing = run(&mut web, "missing", "db/none", "true", "TASK_FAILED");
     assert_eq!(missing["reason"], "REASON_CONTAINER_LAUNCH_FAILED", "{missing}");
     let message = missing["message"].as_str().expect("a message");
-    assert!(message.contains("the secret 'db/none': the principal 'web' has none of this name"), "{message}");
+    assert!(
+        message.contains("the secret 'db/none': the principal 'web' has no secret of this name"),
+        "{message}"
+    );
     for name in ["token", "../other/token", "other/token"] {
         let id = format!("guess-{}", name.replace(['/', '.'], "-"));
         let guess = run(&mut web, &id, name, "true", "TASK_FAILED");
