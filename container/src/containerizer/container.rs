@@ -101,7 +101,10 @@ struct Waiting {
 
 impl Stop {
     fn failed(stage: LaunchStage, fault: ContainerFault) -> Stop {
-        Stop::Failed { stage, message: fault.to_string() }
+        match fault.is_going_down() {
+            true => Stop::Abandoned,
+            false => Stop::Failed { stage, message: fault.to_string() },
+        }
     }
 }
 
@@ -155,7 +158,9 @@ impl Container {
         let context = self.context.clone();
         let failed = |fault: ContainerFault| Stop::failed(LaunchStage::Start, fault);
         let secret_dir = context.options.isolators.secret_dir.as_deref();
-        let resolved = secrets::resolve(secret_dir, spec).await.map_err(|fault| failed(fault.into()))?;
+        let resolving =
+            async { secrets::resolve(secret_dir, spec).await.map_err(|fault| failed(fault.into())) };
+        let resolved = self.unless_stopped(LaunchStage::Start, waiting, resolving).await?;
         let spec = resolved.as_ref().unwrap_or(spec);
         let docker = in_docker::choose(&context, spec).map_err(failed)?;
         let (original, spec) = (spec, docker.as_ref().map_or(spec, |docker| &docker.host));

@@ -64,6 +64,17 @@ pub(super) enum ContainerFault {
     Volumes(#[from] VolumesFault),
 }
 
+impl ContainerFault {
+    /// Whether the agent stops, and the next one finds the container.
+    pub fn is_going_down(&self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted(Interrupted::GoingDown)
+                | Self::Secrets(SecretsFault::Interrupted(Interrupted::GoingDown))
+        )
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SessionFault {
     #[error("a session has no parent to look into")]

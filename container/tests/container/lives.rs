@@ -94,3 +94,26 @@ async fn destroy_cancels_a_launch_blocked_by_a_volume_driver() {
     let event = ContainerEvent::LaunchFailed { id, stage: LaunchStage::Start, message };
     assert_eq!(host.event().await, event);
 }
+
+/// A directory of secrets on a file system that does not answer holds up the launch alone.
+#[test]
+fn destroy_cancels_a_launch_blocked_by_secrets() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().max_blocking_threads(1).build().unwrap().block_on(async {
+        let mut host = Host::new();
+        let (go, hold) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || hold.recv());
+        let id = ContainerId::root("c");
+        let mut spec = host.spec(&id, "true");
+        spec.secrets.variables.insert("PASSWORD".into(), Default::default());
+        host.submit(ContainerOp::Launch(Box::new(spec)));
+        host.submit(ContainerOp::Examine { id: id.clone() });
+        assert_eq!(host.event().await, ContainerEvent::Examined { id: id.clone(), killed: None });
+        host.submit(ContainerOp::Destroy { id: id.clone() });
+        drop(go); // A terminated launch removes its files.
+        let message = String::from("Container destroyed while starting");
+        let event = ContainerEvent::LaunchFailed { id, stage: LaunchStage::Start, message };
+        assert_eq!(host.event().await, event);
+        busy.await.unwrap().unwrap_err();
+    });
+}
