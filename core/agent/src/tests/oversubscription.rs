@@ -208,6 +208,12 @@ fn pressure_evicts_revocable_tasks_one_at_a_time() {
         > pressure 51 0
           = executor t2 terminating
           container destroy C2
+        > pressure 99 99
+        > t2 exited 9
+          = update t2#0 TASK_GONE
+          master <- UPDATE t2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Container preempted by QoS
+              correction'
+          = executor t2 terminated
         > pressure - -
         > pressure 0 11
           = executor t1 terminating
@@ -241,9 +247,18 @@ fn qos_corrections_are_rate_limited() {
         > pressure 99 0
           = executor t2 terminating
           container destroy C2
+        > t2 exited 9
+          = update t2#0 TASK_GONE
+          master <- UPDATE t2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Container preempted by QoS
+              correction'
+          = executor t2 terminated
         > wait 29s
+          master <- UPDATE t2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Container preempted by QoS
+              correction'
         > pressure 99 0
         > wait 1s
+          master <- UPDATE t2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Container preempted by QoS
+              correction'
         > pressure 99 0
           = executor t1 terminating
           container destroy C1
@@ -291,4 +306,53 @@ fn qos_corrections_shut_executors_with_their_own_grace_period_down() {
               container destroy C1
               container destroy C2
         "#]]);
+}
+
+#[test]
+fn pressure_preempts_no_other_executor_within_a_grace_period() {
+    replay(expect![[r#"
+        > controller pressure 50 10
+        > start
+          container recover
+        > recovered
+          = boot id boot-1
+        > go
+          connect link 1
+          master <- SUBSCRIBE new
+          = agent S0
+        > launch t1 needs=cpus~:1 executor=e1 grace=3s
+          = framework F
+          = executor e1 live
+          = task t1 of executor e1
+          container launch C1 cpus:0.5;cpus:1;mem:32
+        > e1 subscribe
+          conn 1 <- 200, open
+          conn 1 <- SUBSCRIBED e1
+          = executor e1 live delivered
+          conn 1 <- LAUNCH t1
+        > launch t2 needs=cpus~:1 executor=e2 grace=3s
+          = executor e2 live
+          = task t2 of executor e2
+          container launch C2 cpus:0.5;cpus:1;mem:32
+        > e2 subscribe
+          conn 2 <- 200, open
+          conn 2 <- SUBSCRIBED e2
+          = executor e2 live delivered
+          conn 2 <- LAUNCH t2
+        > pressure 99 0
+          = executor e2 terminating delivered
+          conn 2 <- SHUTDOWN
+        > wait 2s
+        > pressure 99 0
+        > e2 exited 0
+          conn 2 closes
+          = update t2#0 TASK_GONE
+          master <- UPDATE t2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Container preempted by QoS
+              correction'
+          = executor e2 terminated delivered
+          master <- EXITED_EXECUTOR e2 status 0
+        > pressure 99 0
+          = executor e1 terminating delivered
+          conn 1 <- SHUTDOWN
+    "#]]);
 }

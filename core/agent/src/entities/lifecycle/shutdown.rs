@@ -36,7 +36,7 @@ pub(crate) fn shutdown_executor(
 }
 
 /// Shuts an executor down because its resources are reclaimed. One that is not connected gets SIGTERM in its place if it
-/// asked for a grace period, and is destroyed at once otherwise.
+/// has a grace period of its own, and is destroyed at once otherwise.
 pub(crate) fn preempt(
     agent: &mut Agent,
     now: Now,
@@ -62,7 +62,7 @@ pub(crate) fn preempt(
     request_shutdown(agent, now, framework, id, conn, out);
 }
 
-/// SHUTDOWN, and the end of its patience.
+/// SHUTDOWN, and the end of its grace period.
 fn request_shutdown(
     agent: &mut Agent,
     now: Now,

@@ -10,10 +10,10 @@ use tepui_types::{ExecutorId, FrameworkId};
 use crate::agent::{Agent, Out};
 use crate::entities::{lifecycle, status};
 use crate::state::bookkeeping::{Load, QosController};
-use crate::state::{Cause, Executor, Phase};
+use crate::state::{Cause, Executor, ExecutorPhase, Phase};
 
-/// A new sample of the machine. Executors that are preempted are destroyed at once, as in v1, unless they asked for a grace
-/// period.
+/// A new sample of the machine. Executors that are preempted are destroyed at once, as in v1, unless they have a grace
+/// period of their own.
 pub(crate) fn loaded(agent: &mut Agent, now: Now, load: Load, out: &mut Out) {
     // Executors from before a restart could not be shut down yet.
     let is_running = agent.state.phase == Phase::Running;
@@ -41,10 +41,9 @@ pub(crate) fn loaded(agent: &mut Agent, now: Now, load: Load, out: &mut Out) {
 }
 
 fn corrections(agent: &Agent, load: Load) -> Vec<(FrameworkId, ExecutorId)> {
-    let all = agent.state.frameworks.values().flat_map(|framework| framework.executors.values());
     let revocable =
         |executor: &&Executor| !executor.is_ending() && !executor.resources().revocable().is_empty();
-    let revocable = all.map(|executor| &**executor).filter(revocable);
+    let revocable = executors(agent).filter(revocable);
     let key = |executor: &Executor| (executor.framework_id.clone(), executor.id.clone());
     match agent.config.qos_controller {
         QosController::Noop => Vec::new(),
@@ -57,10 +56,25 @@ fn corrections(agent: &Agent, load: Load) -> Vec<(FrameworkId, ExecutorId)> {
         }
         QosController::Pressure { cpu, memory } => {
             let above = |most: f64, pressure: Option<f64>| pressure.is_some_and(|pressure| pressure > most);
-            match above(cpu, load.cpu_pressure) || above(memory, load.memory_pressure) {
+            let is_above = above(cpu, load.cpu_pressure) || above(memory, load.memory_pressure);
+            // The effect of the previous correction shows only after its executor has terminated.
+            match is_above && !executors(agent).any(is_being_preempted) {
                 true => revocable.max_by_key(|executor| executor.added).map(key).into_iter().collect(),
                 false => Vec::new(),
             }
         }
     }
+}
+
+fn executors(agent: &Agent) -> impl Iterator<Item = &Executor> {
+    agent
+        .state
+        .frameworks
+        .values()
+        .flat_map(|framework| framework.executors.values())
+        .map(|executor| &**executor)
+}
+
+fn is_being_preempted(executor: &Executor) -> bool {
+    matches!(executor.phase, ExecutorPhase::Terminating { .. }) && executor.preempted().is_some()
 }
