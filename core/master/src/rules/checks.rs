@@ -279,22 +279,24 @@ pub(crate) fn operators_operation(
 const DESCRIPTION_BYTES: usize = 1024;
 const ENTRY_BYTES: usize = 8;
 
-/// Rejects a reservation or volume with which the master would reject the agent the next time it registers.
+/// Rejects an operation after which the master would reject the agent the next time it registers.
 fn description_has_room(agent: &Agent, operation: &Operation, bytes_max: usize) -> Result<(), String> {
-    if !matches!(operation, Operation::Reserve { .. } | Operation::Create { .. }) {
-        return Ok(());
-    }
     // Resources that the agent does not have are rejected later.
     let Ok(total) = agent.total.apply(&operation.clone().unallocate()) else { return Ok(()) };
-    let entries = total.iter().map(|resource| ENTRY_BYTES + wire::size(&resource.to_proto(Format::Post)));
-    let bytes = DESCRIPTION_BYTES + wire::size(&*agent.info) + entries.sum::<usize>();
-    match bytes <= bytes_max {
+    let bytes = description_bytes(agent, &total);
+    // A limit that was lowered does not prevent operations that make the description shorter.
+    match bytes <= bytes_max || bytes <= description_bytes(agent, &agent.total) {
         true => Ok(()),
         false => Err(format!(
             "The description of the agent would take {bytes} bytes with its 'resources', more than the limit of \
              {bytes_max} (--max_agent_info_size)"
         )),
     }
+}
+
+fn description_bytes(agent: &Agent, total: &Resources) -> usize {
+    let entries = total.iter().map(|resource| ENTRY_BYTES + wire::size(&resource.to_proto(Format::Post)));
+    DESCRIPTION_BYTES + wire::size(&*agent.info) + entries.sum::<usize>()
 }
 
 /// The parties of an ACCEPT.

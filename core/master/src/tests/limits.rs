@@ -394,6 +394,52 @@ fn reservations_of_an_agent_are_limited_by_the_size_of_its_description() {
     );
 }
 
+/// A smaller volume leaves disk with the same reservation, which is an entry of its own.
+#[test]
+fn shrinking_a_volume_is_limited_by_the_size_of_the_description() {
+    let mut config = Config::default();
+    config.limits.agent_info = 4000;
+    let disk = |megabytes: u32, label: &str, volume: &str| {
+        let labels = format!(r#"{{"labels":[{{"key":"{label}","value":"{}"}}]}}"#, "x".repeat(1000));
+        let reservation = format!(r#"{{"type":"DYNAMIC","role":"web","labels":{labels}}}"#);
+        format!(
+            r#"{{"name":"disk","type":"SCALAR","scalar":{{"value":{megabytes}}},{volume}"reservations":[{reservation}]}}"#
+        )
+    };
+    let call = |kind: &str, fields: &str| {
+        let name = kind.to_lowercase();
+        format!(r#"call {{"type":"{kind}","{name}":{{"agent_id":{{"value":"@A"}},{fields}}}}}"#)
+    };
+    let volume = r#""disk":{"persistence":{"id":"v"},"volume":{"mode":"RW","container_path":"data"}},"#;
+    let calls = [
+        call("RESERVE_RESOURCES", &format!(r#""resources":[{}]"#, disk(10, "a", ""))),
+        call("CREATE_VOLUMES", &format!(r#""volumes":[{}]"#, disk(10, "a", volume))),
+        call("RESERVE_RESOURCES", &format!(r#""resources":[{}]"#, disk(1, "b", ""))),
+        call("SHRINK_VOLUME", &format!(r#""volume":{},"subtract":{{"value":4}}"#, disk(10, "a", volume))),
+    ];
+    let unreserve = call("UNRESERVE_RESOURCES", &format!(r#""resources":[{}]"#, disk(1, "b", "")));
+    check_with(
+        config,
+        &format!("agent A cpus:4 disk:150\n{}\n{unreserve}\n{}", calls.join("\n"), calls[3]),
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            A <- APPLY_OPERATION RESERVE
+            operator <- 202
+            A <- APPLY_OPERATION CREATE
+            operator <- 202
+            A <- APPLY_OPERATION RESERVE
+            operator <- 202
+            operator <- 400: Invalid SHRINK_VOLUME operation on agent A at slave(1)@A:5051 (A): The description of the agent would take 4295 bytes with its 'resources', more than the limit of 4000 (--max_agent_info_size)
+            A <- APPLY_OPERATION UNRESERVE
+            operator <- 202
+            A <- APPLY_OPERATION SHRINK_VOLUME
+            operator <- 202
+        "#]],
+    );
+}
+
 #[test]
 fn maintenance_schedule_is_limited() {
     let mut config = Config::default();
