@@ -101,11 +101,15 @@ fn run<T>(batches: &Receiver<Batch<T>>, counts: &Counts, mut log: impl FnMut(T))
             let count = batch.transitions.len();
             batch.transitions.into_iter().for_each(&mut log);
             counts.waiting.fetch_sub(count, Ordering::Relaxed);
+            report_dropped(counts); // Batches may arrive faster than they are logged.
         }
-        match counts.dropped.swap(0, Ordering::Relaxed) {
-            0 => (),
-            dropped => tracing::warn!(dropped, "state transitions were not logged: the queue was full"),
-        }
+    }
+}
+
+fn report_dropped(counts: &Counts) {
+    match counts.dropped.swap(0, Ordering::Relaxed) {
+        0 => (),
+        dropped => tracing::warn!(dropped, "state transitions were not logged: the queue was full"),
     }
 }
 
@@ -145,11 +149,28 @@ mod tests {
             let _ = hold.recv();
         })
         .unwrap();
+        let held = held; // Dropped before the log, which a failed assertion must not make wait.
         log.push(vec![1, 2]);
         assert_eq!(arrived.recv(), Ok(1));
         log.push(vec![3, 4, 5]);
         assert_eq!(log.counts.dropped.load(Ordering::Relaxed), 3);
         drop(held);
         assert_eq!(arrived.recv(), Ok(2));
+    }
+
+    #[test]
+    fn dropped_transitions_are_reported_while_batches_keep_coming() {
+        let (queue, batches) = channel();
+        let batch = |number: u32| Batch { at: SystemTime::now(), transitions: vec![number] };
+        let counts = Counts::default();
+        counts.waiting.store(2, Ordering::Relaxed);
+        counts.dropped.store(3, Ordering::Relaxed);
+        queue.send(batch(1)).unwrap();
+        let (mut queue, mut unreported) = (Some(queue), Vec::new());
+        run(&batches, &counts, |_| {
+            unreported.push(counts.dropped.load(Ordering::Relaxed));
+            queue.take().into_iter().for_each(|queue| queue.send(batch(2)).unwrap());
+        });
+        assert_eq!(unreported, [3, 0]);
     }
 }
