@@ -97,6 +97,9 @@ fn launcher() -> Option<Command> {
 }
 
 /// Starts the process of a task in `sandbox` and returns its pid. `own_args` as of [`session_leader`].
+///
+/// `sandbox` becomes the working directory of this process as well: nix has no
+/// posix_spawn_file_actions_addchdir_np(3), and an executor that starts its task itself has no other.
 pub fn spawn(task: &TaskInfo, own_args: &[String], sandbox: &Path) -> std::io::Result<i32> {
     let (info, role) = (&*task.command, allocation_role(task));
     if info.value.is_some()
@@ -284,30 +287,56 @@ mod tests {
         assert_eq!(output(&argv), "zero one\n");
     }
 
+    /// Runs the calling test again in a process with a token, whose working directory it can change; true in there.
+    fn with_token(test: &str) -> bool {
+        if std::env::var_os(TOKEN).is_some() {
+            return true;
+        }
+        let mut again = Command::new(std::env::current_exe().expect("a test has a file"));
+        again.args(["--exact", test, "--nocapture"]).env(TOKEN, "secret");
+        assert!(again.status().expect("it starts").success());
+        false
+    }
+
     #[tokio::test]
     async fn a_task_gets_its_own_session_without_a_second_start() {
-        use std::os::unix::fs::PermissionsExt;
-        let (folder, here) = (tempfile::tempdir().expect("a directory"), std::env::current_dir());
-        let here = here.expect("there is one");
-        let tool = folder.path().join("tool-of-the-task");
-        let script = "#!/bin/sh\nread -r _ _ _ _ _ session _ < /proc/$$/stat\n\
-            read -r line; test \"$session $MESOS_ALLOCATION_ROLE$line\" = \"$$ lab\" && exit $1\n";
-        std::fs::write(&tool, script).expect("written");
-        std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).expect("ours");
-        let path = format!("/no/such:{}:/usr/bin:/bin", folder.path().display());
+        if !with_token("process::tests::a_task_gets_its_own_session_without_a_second_start") {
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a directory");
+        let (tools, sandbox) = (folder.path().join("tools"), folder.path().join("sandbox"));
+        for path in [&tools, &sandbox] {
+            std::fs::create_dir(path).expect("a directory");
+        }
+        // A file written here would be busy while the process that another test forks has it open.
+        std::os::unix::fs::symlink("/bin/sh", tools.join("tool-of-the-task")).expect("a link");
+        let script = r#"read -r input; echo "input '$input', role $MESOS_ALLOCATION_ROLE, token '$MESOS_EXECUTOR_AUTHENTICATION_TOKEN'"
+            read -r _ _ _ _ _ session _ < /proc/$$/stat; test $session = $$ && echo own session
+            while read -r name mask; do
+                case $name in SigBlk:) echo blocked $mask;; SigIgn:) echo ignored $mask;; esac
+            done < /proc/$$/status
+            exit $1"#;
+        let script = format!("exec > seen; {script}");
+        let path = format!("/no/such:{}:/usr/bin:/bin", tools.display());
         let path = Variable { name: "PATH".into(), value: Some(path), ..Default::default() };
         let info = |value: &str| CommandInfo {
             shell: Some(false),
             value: Some(value.into()),
-            arguments: ["own-name", "7"].map(String::from).to_vec(),
+            arguments: ["sh", "-c", &script, "own-name", "7"].map(String::from).to_vec(),
             environment: Environment { variables: vec![path.clone()], ..Default::default() }.into(),
             ..Default::default()
         };
         let exits = exits().expect("signals are received");
-        let pid = spawn_session(&info("tool-of-the-task"), Some("lab"), &here).expect("it starts");
+        SigSet::from_iter([Signal::SIGUSR1]).thread_block().expect("blocked");
+        let pid = spawn_session(&info("tool-of-the-task"), Some("lab"), &sandbox).expect("it starts");
         assert_eq!(wait(pid, exits).await.expect("it is a child").code(), Some(7));
-        assert_eq!(spawn_session(&info("no-such-tool"), None, &here), None);
-        assert_eq!(spawn_session(&info("/no/such/tool"), None, &here), None);
+        let seen = std::fs::read_to_string(sandbox.join("seen")).expect("it began in its sandbox");
+        let (seen, ignored) = seen.split_once("ignored ").expect("the last line");
+        let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
+        assert_eq!(ignored & 1 << (Signal::SIGPIPE as i32 - 1), 0, "Rust ignores it in this process");
+        assert_eq!(seen, "input '', role lab, token ''\nown session\nblocked 0000000000000000\n");
+        assert_eq!(spawn_session(&info("no-such-tool"), None, &sandbox), None);
+        assert_eq!(spawn_session(&info("/no/such/tool"), None, &sandbox), None);
     }
 
     #[test]
