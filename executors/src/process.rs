@@ -59,11 +59,19 @@ fn words(info: &CommandInfo) -> (&str, Vec<&str>) {
     }
 }
 
-/// The environment of a command without its secrets, which were resolved by the parent of this process.
-fn variables(info: &CommandInfo) -> impl Iterator<Item = (&str, &str)> {
-    let secret = Some(environment::variable::Type::SECRET);
-    let variables = info.environment.variables.iter().filter(move |variable| variable.r#type != secret);
-    variables.map(|variable| (variable.name.as_str(), variable.value.as_deref().unwrap_or_default()))
+/// The environment of a command without its secrets, which were resolved by the parent of this process. Of several with the
+/// same name the last one wins.
+fn variables(info: &CommandInfo) -> BTreeMap<&str, &str> {
+    let mut all = BTreeMap::new();
+    for variable in &info.environment.variables {
+        match variable.r#type {
+            Some(environment::variable::Type::SECRET) => all.remove(variable.name.as_str()),
+            Some(environment::variable::Type::VALUE | environment::variable::Type::UNKNOWN) | None => {
+                all.insert(variable.name.as_str(), variable.value.as_deref().unwrap_or_default())
+            }
+        };
+    }
+    all
 }
 
 /// Keeps the memory and the environment of this process, with the token in it, from other processes of its user. Those it
@@ -268,8 +276,13 @@ mod tests {
             r#type: kind,
             ..Default::default()
         };
-        let variables =
-            vec![variable("A_VALUE", "1", None), variable("A_SECRET", "2", Some(variable::Type::SECRET))];
+        let secret = Some(variable::Type::SECRET);
+        let variables = vec![
+            variable("A_VALUE", "0", secret),
+            variable("A_VALUE", "1", None),
+            variable("A_SECRET", "2", None),
+            variable("A_SECRET", "3", secret),
+        ];
         let environment = Environment { variables, ..Default::default() };
         let info = CommandInfo {
             environment: environment.into(),

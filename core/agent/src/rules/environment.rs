@@ -69,11 +69,12 @@ fn is_of_loader(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
 }
 
-/// Adds the command's own variables.
+/// Adds the command's own variables. Of several with the same name the last one wins, be it a value or a reference.
 pub(crate) fn add_command(all: &mut Environment, command: &pb::CommandInfo) {
     for variable in &command.environment.variables {
-        if let Some(value) = value_of(variable) {
-            all.insert(variable.name.clone(), value);
+        match value_of(variable) {
+            Some(value) => drop(all.insert(variable.name.clone(), value)),
+            None => drop(all.remove(&variable.name)), // See `secrets`.
         }
     }
 }
@@ -93,17 +94,17 @@ pub(crate) fn secrets_of_executor(
 
 /// Variables of a command that are secrets by reference, of a framework with this principal.
 pub(crate) fn secrets(principal: Option<&str>, command: &pb::CommandInfo) -> Secrets {
-    let is_reference = |own: &&pb::environment::Variable| {
-        own.r#type == Some(pb::environment::variable::Type::SECRET) && !own.secret.value.is_set()
-    };
-    let references = command.environment.variables.iter().filter(is_reference);
-    Secrets {
-        principal: principal.map(Into::into),
-        variables: references.map(|own| (own.name.clone(), (*own.secret.reference).clone())).collect(),
+    let mut variables = BTreeMap::new();
+    for own in &command.environment.variables {
+        match value_of(own) {
+            Some(_) => drop(variables.remove(&own.name)),
+            None => drop(variables.insert(own.name.clone(), (*own.secret.reference).clone())),
+        }
     }
+    Secrets { principal: principal.map(Into::into), variables }
 }
 
-/// A secret given by value is resolved here; one given by reference by the containerizer.
+/// None: a secret by reference, which the containerizer resolves. One given by value is resolved here.
 fn value_of(variable: &pb::environment::Variable) -> Option<String> {
     match variable.r#type {
         None | Some(pb::environment::variable::Type::VALUE | pb::environment::variable::Type::UNKNOWN) => {
@@ -122,7 +123,7 @@ pub(crate) fn agent_ip(config: &Config) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// The executor's own grace period, else the operator's; that for taking back what was lent is the operator's alone.
+/// The executor's own grace period, else the operator's; that of a preemption is the operator's alone.
 pub(crate) fn shutdown_grace(config: &Config, executor: &Executor) -> Duration {
     if executor.preempted().is_some() {
         return config.slack_eviction_grace;

@@ -122,3 +122,15 @@ fn secrets_by_reference_are_named_in_the_launch_with_the_principal_of_the_framew
     assert!(!spec.environment.contains_key("KEY") && spec.environment.contains_key("PLAIN"));
     assert_eq!(world.specs[1].secrets.variables.len(), 0, "the executor has an environment of its own");
 }
+
+#[test]
+fn last_variable_of_a_name_wins_whether_value_or_reference() {
+    for (set, value, reference) in
+        [("A,@A", None, Some("secret of A")), ("@A,A", Some("set by the task"), None)]
+    {
+        let world = world(Authorizer::default(), &format!("launch t set={set}"));
+        let spec = &world.specs[0];
+        let named = spec.secrets.variables.get("A").map(|own| own.name.as_str());
+        assert_eq!((spec.environment.get("A").map(String::as_str), named), (value, reference), "{set}");
+    }
+}
