@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use tepui_authz::{Action, Authorizer, Subject};
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{Operation, Resource};
+use tepui_types::FrameworkId;
 
 use super::{Container, Executor, Framework, State, Task};
 
@@ -46,13 +47,12 @@ impl Viewer<'_> {
     }
 
     fn state(&self, all: &State) -> State {
-        let is_seen = |framework: &&Arc<Framework>| {
-            self.look != Look::Everything || self.is_authorized(Action::ViewFramework, &framework.info.user)
-        };
+        let is_seen =
+            |framework: &&Arc<Framework>| self.look != Look::Everything || self.can_view_framework(framework);
         let live = all.frameworks.values().filter(is_seen);
         let completed = all.completed_frameworks.iter().filter(is_seen);
         let containers = all.containers.iter().filter(|(_, one)| self.container(all, one));
-        let operations = all.operations.iter().filter(|(_, one)| self.can_view_operation(one));
+        let operations = all.operations.iter().filter(|(_, one)| self.can_view_operation(all, one));
         State {
             info: self.info(&all.info),
             total: all.total.filter(|resource| self.can_view_resource(resource)),
@@ -80,10 +80,25 @@ impl Viewer<'_> {
         roles.all(|role| self.is_authorized(Action::ViewRole, role.as_str()))
     }
 
-    /// By the roles of its resources; an operation that cannot be read belongs to none.
-    fn can_view_operation(&self, operation: &pb::Operation) -> bool {
+    fn can_view_framework(&self, framework: &Framework) -> bool {
+        self.is_authorized(Action::ViewFramework, &framework.info.user)
+    }
+
+    /// By its framework and the roles of its resources; an operation that cannot be read belongs to none.
+    fn can_view_operation(&self, all: &State, operation: &pb::Operation) -> bool {
+        let id = operation.framework_id.as_option().map(FrameworkId::from);
         let info = Operation::from_proto(&operation.info).ok().flatten();
-        info.is_some_and(|info| info.resources().all(|resource| self.can_view_resource(resource)))
+        id.is_none_or(|id| self.can_view_framework_of(all, &id))
+            && info.is_some_and(|info| info.resources().all(|resource| self.can_view_resource(resource)))
+    }
+
+    /// A framework without executors here is unknown, and its user with it.
+    fn can_view_framework_of(&self, all: &State, id: &FrameworkId) -> bool {
+        let completed = || all.completed_frameworks.iter().find(|framework| framework.id == *id);
+        match all.frameworks.get(id).or_else(completed) {
+            Some(framework) => self.can_view_framework(framework),
+            None => self.authorizer.allows(self.subject, Action::ViewFramework, None),
+        }
     }
 
     /// One that was launched by a call: as its executor's, or standing alone.

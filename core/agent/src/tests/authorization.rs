@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
+use std::sync::Arc;
 use std::{format, vec};
 
-use tepui_authz::{Acls, Action, Authorizer, Entity, Rule};
+use tepui_authz::{Acls, Action, Authorizer, Entity, Rule, Subject};
 use tepui_proto::json;
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::executor;
@@ -12,7 +13,9 @@ use tepui_types::Status;
 
 use super::driver::World;
 use crate::rules::authorization;
-use crate::{Caller, Peer, Principal, Sender, State, authorize_operator, executor_claims, needs_known_user};
+use crate::{
+    Caller, Look, Peer, Principal, Sender, State, authorize_operator, executor_claims, needs_known_user,
+};
 
 /// An agent with the running executor `e` of the user `nobody`.
 fn state() -> State {
@@ -147,5 +150,39 @@ fn peers_without_authentication_are_authorized_by_user() {
         };
         assert_eq!(decide(&Authorizer::default()), expected, "{peer:?}");
         assert_eq!(decide(&only(&[Action::KillNestedContainer], None)), Err(Status::Forbidden), "{peer:?}");
+    }
+}
+
+#[test]
+fn operations_are_visible_with_their_framework_and_their_roles() {
+    let apply = "operation o1 RESERVE cpus:1\n";
+    let known = format!("start\nrecovered\ngo\nlaunch t\n{apply}");
+    let unknown = format!("start\nrecovered\ngo\n{apply}");
+    let any = |actions: &[Action]| only(actions, None);
+    let of_user = |user: &str| {
+        let some = |name: &str| Entity::Some([name.to_string()].into());
+        let rule = |objects| vec![Rule { principals: some("ops"), objects }];
+        let rules = [(Action::ViewFramework, rule(some(user))), (Action::ViewRole, rule(Entity::Any))];
+        Authorizer::new(Some(Acls::new(false, rules.into()).expect("right")))
+    };
+    use Action::{ViewFramework, ViewRole};
+    for (script, authorizer, expected) in [
+        (&known, Authorizer::default(), 1),
+        (&known, any(&[ViewFramework, ViewRole]), 1),
+        (&known, any(&[ViewFramework]), 0),
+        (&known, any(&[ViewRole]), 0),
+        (&known, of_user("nobody"), 1),
+        (&known, of_user("other"), 0),
+        (&unknown, any(&[ViewFramework, ViewRole]), 1),
+        (&unknown, any(&[ViewRole]), 0),
+        (&unknown, of_user("nobody"), 0),
+    ] {
+        let state = Arc::new(World::default().run(script).agent.expect("started").state().clone());
+        let seen = state.visible_to(&authorizer, Subject::Principal("ops"), Look::Everything);
+        assert_eq!(
+            (state.operations.size(), seen.operations.size()),
+            (1, expected),
+            "{script}{authorizer:?}"
+        );
     }
 }
