@@ -150,7 +150,7 @@ impl Predicate {
             Predicate::Exists => true,
             Predicate::NotExists => false,
             Predicate::TextEquals(wanted) => text == &**wanted,
-            Predicate::TextNotEquals(unallocatable) => text != &**unallocatable,
+            Predicate::TextNotEquals(rejected) => text != &**rejected,
             Predicate::TextMatches(pattern) => pattern.matches(text),
             Predicate::TextNotMatches(pattern) => !pattern.matches(text),
         }

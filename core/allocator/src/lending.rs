@@ -112,12 +112,12 @@ impl Allocator {
         candidates: &Candidates,
         lending: &mut Lending,
     ) -> bool {
-        let traits = self.tree.client_traits(client);
-        if candidates.is_unfit_for(traits.traits) {
+        let client_traits = self.tree.client_traits(client);
+        if candidates.is_unfit_for(client_traits.traits) {
             return false;
         }
         let (filters, least) = (self.filters.on(slot), &self.options.min_allocatable);
-        let loan = lending.loan(&self.tree, traits.node, filters, least);
+        let loan = lending.loan(&self.tree, client_traits.node, filters, least);
         let enough = match &self.tree.clients[client].terms.min_allocatable {
             None => loan.enough,
             Some(own) => own.allows(&loan.quantities),

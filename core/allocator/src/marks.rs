@@ -55,7 +55,7 @@ impl Traits {
     }
 }
 
-/// A client at a traits.
+/// Summary of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientTraits {
     pub(crate) node: NodeSlot,
@@ -110,7 +110,7 @@ impl Names {
     }
 }
 
-/// A role at a traits.
+/// Summary of the quota of a role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Names of which its own limit lets it have no more.

@@ -201,11 +201,11 @@ impl Allocator {
         candidates: &mut Candidates,
         judged: Judged,
     ) -> Option<Grant> {
-        let traits = self.tree.client_traits(client);
-        if candidates.is_unfit_for(traits.traits) {
+        let client_traits = self.tree.client_traits(client);
+        if candidates.is_unfit_for(client_traits.traits) {
             return None;
         }
-        let fit = match self.verdict(slot, client, traits, candidates, judged) {
+        let fit = match self.verdict(slot, client, client_traits, candidates, judged) {
             (Verdict::All, kind) => candidates.take_fit(kind),
             (Verdict::Part(part), _) => Some(part),
             (Verdict::Nothing, _) => return None,
@@ -238,11 +238,11 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        traits: ClientTraits,
+        client_traits: ClientTraits,
         candidates: &mut Candidates,
         judged: Judged,
     ) -> (Verdict, usize) {
-        match self.kind_of(slot, client, traits, candidates, judged) {
+        match self.kind_of(slot, client, client_traits, candidates, judged) {
             Some(kind) => (self.within_quota(slot, client, candidates, kind, judged), kind),
             None => (Verdict::Nothing, 0),
         }
@@ -253,24 +253,31 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        traits: ClientTraits,
+        client_traits: ClientTraits,
         candidates: &mut Candidates,
         judged: Judged,
     ) -> Option<usize> {
-        if judged == Judged::Alone && self.is_kept_from(slot, traits, candidates) {
+        if judged == Judged::Alone && self.is_kept_from(slot, client_traits, candidates) {
             return None;
         }
-        let kind = candidates.known_kind(&self.tree, traits).unwrap_or_else(|| {
+        let kind = candidates.known_kind(&self.tree, client_traits).unwrap_or_else(|| {
             let free = self.agents[slot].ledger.free();
             let shared = self.cycle.shared.of(slot);
             let filters = self.filters.on(slot);
-            candidates.add_kind(&self.tree, traits, free, shared, filters, &self.options.min_allocatable)
+            candidates.add_kind(
+                &self.tree,
+                client_traits,
+                free,
+                shared,
+                filters,
+                &self.options.min_allocatable,
+            )
         });
         let known = candidates.kind(kind);
         if judged == Judged::BesideLoan {
             return (!known.is_empty()).then_some(kind);
         }
-        if known.refused_by.contains(client) || !(known.enough || traits.own_least) {
+        if known.refused_by.contains(client) || !(known.enough || client_traits.own_least) {
             return None;
         }
         let least = self.tree.clients[client].terms.min_allocatable.as_ref();

@@ -116,7 +116,7 @@ impl Tree {
         });
     }
 
-    /// What a node requires, and what can be seen of its quota at a traits.
+    /// What a node requires, and what its marks show of its quota.
     fn count_required(&mut self, at: NodeSlot) {
         let claims = &mut self.nodes[at].claims;
         let mut full = Names::default();

@@ -13,7 +13,8 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct OversubscriptionFlags {
-    /// Grace period of borrowers when the owner reclaims lent resources.
+    /// Grace period of borrowers when the owner reclaims lent resources, and of executors with a grace period of their own
+    /// that a QoS controller preempts.
     #[arg(long, value_parser = value::duration, default_value = "5secs")]
     pub slack_eviction_grace: Duration,
     /// Estimator of revocable resources: `noop` (none), `fixed` (a constant) or `usage` (requested but

@@ -44,7 +44,7 @@ pub struct RunCommand {
     /// Time after which a silent active scheduler is replaced.
     #[arg(long, value_parser = value::duration, default_value = "10secs")]
     leader_lease: Duration,
-    /// Install the service again although it was uninstalled; FRAMEWORK is the id that the uninstalled one had.
+    /// Deploy again after an uninstallation; FRAMEWORK is the ID of the uninstalled framework.
     #[arg(long, value_name = "FRAMEWORK")]
     reinstall: Option<String>,
     /// Role of the service [default: NAME-role].
