@@ -101,7 +101,7 @@ fn every_process_of_a_task_requires_an_authorized_user() {
 }
 
 #[test]
-fn agent_credential_is_bound_to_its_hostname() {
+fn agent_credential_is_bound_to_its_hostname_and_its_address() {
     let some = |names: &[&str]| Entity::Some(names.iter().map(ToString::to_string).collect());
     let bound =
         |principal: &str, names: &[&str]| Rule { principals: some(&[principal]), objects: some(names) };
@@ -109,12 +109,18 @@ fn agent_credential_is_bound_to_its_hostname() {
     let rules = vec![bound("A", &["A"]), bound("B", &["B"]), deny];
     let acls = Acls::new(true, BTreeMap::from([(Action::RegisterAgent, rules)])).expect("right");
     let config = Config { authorizer: Authorizer::new(Some(acls)), ..Config::default() };
-    let said = super::said(config.clone(), "agent A cpus:1\nagent C cpus:1\nagent B cpus:1 host:A");
+    let agents = ["A cpus:1", "C cpus:1", "B cpus:1 host:A", "B cpus:1 ip:C"];
+    let said = super::said(config.clone(), &agents.map(|agent| format!("agent {agent}")).join("\n"));
     let lines: Vec<&str> =
         said.lines().filter(|line| line.contains("<-") || line.contains("admit")).collect();
     assert!(said.contains("A <- SUBSCRIBED"), "{said}");
-    assert!(said.contains("Not authorized to register an agent as 'C'"), "{said}");
-    assert!(said.contains("Not authorized to register an agent as 'A'"), "B is not A: {said}");
+    let rejected = |agent: &str, name: &str| {
+        let why = format!("{agent} <- 403: Not authorized to register an agent as '{name}'\n");
+        assert!(said.contains(&why), "{why}: {said}");
+    };
+    rejected("C", "C");
+    rejected("B", "A");
+    rejected("B", "C");
     assert_eq!(lines.iter().filter(|line| line.contains("admit agent")).count(), 1, "{said}");
 }
 
