@@ -1,7 +1,8 @@
 //! The log of a program that runs until it is stopped, as its flags set it.
 
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -32,8 +33,39 @@ pub fn start(flags: &LoggingFlags, program: &str) -> Result<Logging> {
 
 /// Opens a log file to append to.
 fn open(path: &Path) -> Result<File> {
-    let folder = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(folder)
-        .and_then(|()| File::options().create(true).append(true).mode(LOG_MODE).open(path))
-        .with_context(|| format!("--log_dir: cannot write {}", path.display()))
+    append(path).with_context(|| format!("--log_dir: cannot write {}", path.display()))
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+    let file = File::options().create(true).append(true).mode(LOG_MODE).open(path)?;
+    // An earlier version left it open to every user. A pipe or a device of the operator keeps its mode.
+    let metadata = file.metadata()?;
+    let mode = metadata.mode() & 0o7777;
+    if metadata.is_file() && mode & !LOG_MODE != 0 {
+        match file.set_permissions(Permissions::from_mode(mode & LOG_MODE)) {
+            Err(err) if err.kind() == io::ErrorKind::PermissionDenied => (), // Of another user, who decides.
+            tightened => tightened?,
+        }
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_files_are_private() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("logs/master.log");
+        let mode = |path: &Path| path.metadata().expect("a file").mode() & 0o7777;
+        open(&path).expect("created");
+        assert_eq!(mode(&path) & !LOG_MODE, 0);
+        for (before, after) in [(0o644, 0o640), (0o666, 0o640), (0o600, 0o600)] {
+            std::fs::set_permissions(&path, Permissions::from_mode(before)).expect("ours");
+            open(&path).expect("opened");
+            assert_eq!(mode(&path), after);
+        }
+    }
 }
