@@ -144,8 +144,10 @@ impl Manager {
             reason: update.reason.map(|reason| format!("{reason:?}")),
             message: update.message.clone(),
         };
-        // A client may have started it again: then the engine has listed it as running, and sends no other list.
-        if update.by_executor && self.listed(&container).is_some_and(|it| it.is_running) {
+        // A client may have started it again: then the engine has listed it as running, and sends no other list. One that was
+        // removed before its update arrived is never listed.
+        let runs_again = update.by_executor && self.listed(&container).is_some_and(|it| it.is_running);
+        if runs_again || self.unseen.contains(&update.task) {
             self.timers.set(Timer::List(update.task.clone()), now.mono + LISTED_WITHIN);
         }
         self.put_container(container, out);

@@ -741,3 +741,27 @@ fn auto_remove_container_is_on_record_until_its_engine_is_listed() {
         engine A1 kill id-web
     "#]]);
 }
+
+/// The manager was killed between its removal of an abandoned container and the record of that.
+#[test]
+fn container_removed_before_its_update_arrived_is_forgotten() {
+    replay(expect![[r#"
+        > subscribe F1
+        > offer O1 A1 cpus:1
+        > up A1 node-0
+        > create 1 web -c 1
+        > restart
+        > subscribe F1
+        > up A1 node-0
+        ...
+        > update t1 STARTING id=id-web
+        record t1 on A1 regular created as id-web
+        acknowledge t1
+        > update t1 KILLED
+        record t1 on A1 regular ended TASK_KILLED
+        acknowledge t1
+        > up A1 node-0 other
+        > wait 10
+        record t1 forgotten
+    "#]]);
+}
