@@ -13,6 +13,7 @@ use super::{
     Container, Created, Effect, Manager, PENDING_CREATES_MAX, Pending, PendingId, RecoverError, RequestId,
     Timer,
 };
+use crate::agent::Agent;
 use crate::go;
 use crate::rejection::Rejection;
 use crate::select::explain;
@@ -54,17 +55,27 @@ impl Manager {
         if self.pending.len() >= PENDING_CREATES_MAX {
             return Err(Rejection::Busy(format!("{PENDING_CREATES_MAX} containers wait for a node already")));
         }
-        name.map_or(Ok(()), |name| check_name(name).and_then(|()| self.check_free(name)))
+        name.map_or(Ok(()), |name| self.check_name(name))
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), Rejection> {
+        check_form(name)?;
+        self.check_free(name)?;
+        if self.is_foreign(name) { Err(conflict(name)) } else { Ok(()) }
     }
 
     pub(super) fn check_free(&self, name: &str) -> Result<(), Rejection> {
-        if !self.names.contains(name) {
-            return Ok(());
-        }
-        Err(Rejection::Conflict(format!(
-            "Conflict: The name {name} is already assigned or in pending tasks. You have to delete (or rename) that \
-             container to be able to assign {name} to a container again."
-        )))
+        if self.names.contains(name) { Err(conflict(name)) } else { Ok(()) }
+    }
+
+    /// Whether a container of another client of an engine has the name: that engine would reject it, and another would not. One
+    /// with the label of this framework is removed already, though its engine's last list has it.
+    fn is_foreign(&self, name: &str) -> bool {
+        let foreign = |(id, agent): (&AgentId, &Arc<Agent>)| {
+            let occupancy = self.occupancies.get(id);
+            occupancy.is_some_and(|it| it.foreign(agent).any(|it| it.name == name && !self.is_ours(it)))
+        };
+        self.agents.iter().any(foreign)
     }
 
     pub(super) fn enqueue(&mut self, pending: Pending) {
@@ -162,7 +173,7 @@ impl Manager {
             None => Err(Rejection::Failed("the container is no longer there".to_owned())),
             Some(container) => {
                 let id = container.occupant.id.clone();
-                check_name(&name).and_then(|()| self.check_free(&name)).map(|()| Created { task, id })
+                self.check_name(&name).map(|()| Created { task, id })
             }
         };
         if let Ok(created) = &answer {
@@ -195,8 +206,15 @@ impl Manager {
     }
 }
 
+fn conflict(name: &str) -> Rejection {
+    Rejection::Conflict(format!(
+        "Conflict: The name {name} is already assigned or in pending tasks. You have to delete (or rename) that \
+         container to be able to assign {name} to a container again."
+    ))
+}
+
 /// The rule of the engine, and short enough for the id of a task.
-fn check_name(name: &str) -> Result<(), Rejection> {
+fn check_form(name: &str) -> Result<(), Rejection> {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     let others = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');

@@ -78,9 +78,13 @@ impl Manager {
     /// A container of this framework whose task is on no record: its client left, its removal was lost, or it runs elsewhere
     /// since its node failed. An image made from such a container has its labels as well, but not its name.
     fn is_left_behind(&self, occupant: &Occupant) -> bool {
-        let label = |key: &str| occupant.labels.get(key).map(|value| value.as_str());
-        let is_ours = self.framework_id.is_some() && label(FRAMEWORK_LABEL) == self.framework_id.as_deref();
-        is_ours && label(TASK_LABEL).is_some_and(|task| is_named_for(&occupant.name, task))
+        let task = occupant.labels.get(TASK_LABEL);
+        self.is_ours(occupant) && task.is_some_and(|task| is_named_for(&occupant.name, task))
+    }
+
+    /// Whether it has the label of this framework.
+    pub(super) fn is_ours(&self, occupant: &Occupant) -> bool {
+        self.framework_id.is_some() && occupant.labels.get(FRAMEWORK_LABEL) == self.framework_id.as_ref()
     }
 
     /// The task of a container terminated before its executor reported it. If an engine has listed it, it is removed now; otherwise

@@ -48,7 +48,11 @@ impl Occupancy {
 
     pub fn occupants<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = &'a Occupant> {
         let own = self.own.values().filter(|it| it.phase != Phase::Rescheduling).map(|it| &it.occupant);
+        own.chain(self.foreign(agent))
+    }
+
+    pub fn foreign<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = &'a Occupant> {
         let listed = agent.engine().map(|engine| engine.occupants.as_slice()).unwrap_or_default();
-        own.chain(self.foreign.iter().filter_map(|at| listed.get(*at)))
+        self.foreign.iter().filter_map(|at| listed.get(*at))
     }
 }

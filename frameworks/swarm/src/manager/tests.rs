@@ -656,6 +656,33 @@ fn a_container_moves_when_its_node_fails() {
 }
 
 #[test]
+fn names_of_containers_of_other_clients_are_taken() {
+    replay(expect![[r#"
+        > create 1 early -c 1
+        > subscribe F1
+        > offer O1 A1 cpus:2
+        > up A1 node-0 other, mine com.docker.swarm.mesos.framework=F1, theirs com.docker.swarm.mesos.framework=F2
+        ...
+        > create 2 other -c 1
+        reply 2 409 Conflict: The name other is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign other to a container again.
+        > create 3 theirs -c 1
+        reply 3 409 Conflict: The name theirs is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign theirs to a container again.
+        > create 4 mine -c 1
+        revive
+        > up A1 node-0 mine com.docker.swarm.mesos.framework=F1
+        > update t1 RUNNING id=c1
+        record t1 on A1 regular created as c1
+        reply 1 created c1
+        acknowledge t1
+        > rename 5 t1 other
+        reply 5 created c1
+        > up A1 node-0 theirs
+        > rename 6 t1 theirs
+        reply 6 409 Conflict: The name theirs is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign theirs to a container again.
+    "#]]);
+}
+
+#[test]
 fn labels_follow_every_change_of_the_offers() {
     let mut world = World::new(config(true));
     let mut table = String::new();
