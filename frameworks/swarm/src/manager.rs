@@ -92,6 +92,8 @@ pub struct Manager {
     unconnected: Vec<AgentId>,
     /// Creates to be tried in the next turns.
     untried: VecDeque<PendingId>,
+    /// Of this round, which ends when no create is untried, or after one attempt for each.
+    attempts: usize,
     /// Whether a create found no node, or lost the rest of an offer to another one, since filters were cleared last.
     wants_offers: bool,
     changed: bool,
@@ -165,6 +167,7 @@ impl Manager {
             timers: Deadlines::new(),
             unconnected: Vec::new(),
             untried: VecDeque::new(),
+            attempts: 0,
             wants_offers: false,
             changed: true,
         };

@@ -23,14 +23,18 @@ const TASK_ID_DIGITS: usize = 12;
 const IMAGE_NAME_BYTES_MAX: usize = 40;
 
 impl Manager {
-    /// Something has changed that may help those that wait.
+    /// Something has changed that may help those that wait. If the budget stopped the last round, it goes on from there: frequent
+    /// changes do not keep it at the oldest creates.
     pub(super) fn try_all(&mut self) {
-        self.untried = self.pending.keys().copied().collect();
+        let next = self.untried.front().copied().unwrap_or(PendingId(0));
+        let rest = self.pending.range(next..).chain(self.pending.range(..next));
+        self.untried = rest.map(|(id, _)| *id).collect();
     }
 
     pub(super) fn try_pending(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>) {
         while let Some(id) = self.untried.pop_front() {
             if self.pending.contains_key(&id) && self.connected {
+                self.attempts += 1;
                 self.attempt(now, id, out);
             }
             if !budget() {
@@ -39,9 +43,13 @@ impl Manager {
         }
     }
 
-    /// Filters of declined and accepted offers hold back what a waiting create may need: they are cleared for it.
+    /// Filters of declined and accepted offers hold back what a waiting create may need: they are cleared for it, once per round.
     pub(super) fn ask_for_offers(&mut self, out: &mut Outbox<Self>) {
-        if self.untried.is_empty() && core::mem::take(&mut self.wants_offers) && !self.pending.is_empty() {
+        if !self.untried.is_empty() && self.attempts < self.pending.len() {
+            return;
+        }
+        self.attempts = 0;
+        if core::mem::take(&mut self.wants_offers) && !self.pending.is_empty() {
             out.effect(Effect::Revive);
         }
     }

@@ -655,6 +655,38 @@ fn a_container_moves_when_its_node_fails() {
     "#]]);
 }
 
+/// Each change of the offers gives a new attempt to all that wait; there is time for one.
+#[test]
+fn create_behind_those_that_do_not_fit_is_tried_in_spite_of_frequent_changes() {
+    let mut world = World::new(config(true));
+    world.has_short_turns = true;
+    world.replay(expect![[r#"
+        > subscribe F1
+        > create 1 big -c 8
+        > create 2 large -c 8
+        > create 3 web -c 1
+        > create 4 db -c 1
+        ...
+        > offer O1 A1 cpus:1
+        record agent A1 a1:2375
+        connect A1 a1:2375
+        > up A1 node-0
+        > up A1 node-0
+        record t1 on A1 regular launching
+        accept O1 launch t1 on A1 regular cpus(allocated: *):1
+        revive
+        > up A1 node-0
+        > up A1 node-0
+        > up A1 node-0
+        > up A1 node-0
+        > offer O2 A1 cpus:1
+        > up A1 node-0
+        > up A1 node-0
+        record t2 on A1 regular launching
+        accept O2 launch t2 on A1 regular cpus(allocated: *):1
+    "#]]);
+}
+
 #[test]
 fn names_of_containers_of_other_clients_are_taken() {
     replay(expect![[r#"

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use expect_test::Expect;
-use tepui_fsm::{Durable, Fsm, Item, Mono, Now, Outbox, Rng, Wall, unlimited};
+use tepui_fsm::{Durable, Fsm, Item, Mono, Now, Outbox, Rng, Wall};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, OfferId, TaskId};
@@ -31,6 +31,8 @@ pub struct World {
     store: BTreeMap<String, Vec<u8>>,
     tasks: Vec<TaskId>,
     trace: String,
+    /// Each turn has time for one attempt to place a container only.
+    pub has_short_turns: bool,
 }
 
 pub fn config(revocable: bool) -> Config {
@@ -54,7 +56,7 @@ impl World {
     pub fn new(config: Config) -> Self {
         let manager = Manager::recover(config.clone(), [], Rng::seeded(SEED)).expect("no records");
         let (now, store) = (Now::default(), BTreeMap::new());
-        Self { manager, config, now, store, tasks: Vec::new(), trace: String::new() }
+        Self { manager, config, now, store, tasks: Vec::new(), trace: String::new(), has_short_turns: false }
     }
 
     pub fn replay(&mut self, transcript: Expect) {
@@ -201,7 +203,8 @@ impl World {
     }
 
     fn settle(&mut self, mut out: Outbox<Manager>) {
-        self.manager.settle(self.now, &mut unlimited, &mut out);
+        let has_short_turns = self.has_short_turns;
+        self.manager.settle(self.now, &mut || !has_short_turns, &mut out);
         for item in out.take() {
             self.item(item);
         }
