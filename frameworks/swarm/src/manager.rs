@@ -124,7 +124,7 @@ struct Pending {
     /// None: waits until there is a node.
     deadline: Option<Mono>,
     error: Option<ScheduleError>,
-    /// The task whose container is placed again after its node failed; it ran, so it is started again.
+    /// The task whose container is placed again after its node failed.
     replaces: Option<TaskId>,
     /// The container is on its engine already, only its task has terminated.
     adopts: Option<Adoption>,

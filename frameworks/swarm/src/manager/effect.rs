@@ -74,7 +74,7 @@ pub struct Launch {
     pub socket: String,
     /// The document of the engine's create call, as JSON.
     pub document: String,
-    /// Start it at once: it is placed again after it ran elsewhere.
+    /// Start it at once: it is placed again after it ran elsewhere. One that never ran is only created.
     pub start: bool,
     /// The engine's id of the container, if it is there already and only its task is new.
     pub adopt: Option<String>,
@@ -96,7 +96,8 @@ impl fmt::Display for Effect {
         match self {
             Effect::Accept(launch) => {
                 let Launch { task, agent, offers, kind, resources, .. } = &**launch;
-                write!(f, "accept {} launch {task} on {agent} {kind} {resources}", list(offers))
+                write!(f, "accept {} launch {task} on {agent} {kind} {resources}", list(offers))?;
+                if launch.start { f.write_str(", start") } else { Ok(()) }
             }
             Effect::Decline { offers, refuse: None } => write!(f, "decline {}", list(offers)),
             Effect::Decline { offers, refuse: Some(refuse) } => {

@@ -93,6 +93,8 @@ impl Manager {
     fn launch(&mut self, now: Now, mut pending: Pending, selection: Selection, out: &mut Outbox<Self>) {
         let Selection { agent, kind, placement } = selection;
         let adopted = self.adopted(&mut pending);
+        let replaced = pending.replaces.as_ref().and_then(|task| self.containers.get(task));
+        let starts = replaced.is_some_and(|container| container.started);
         let (task, name) = self.task_and_name(&pending);
         let spec = &pending.spec;
         let given = pending.name.as_deref().unwrap_or_default();
@@ -121,6 +123,7 @@ impl Manager {
             body: adopted.as_ref().map_or_else(|| spec.body(), |container| container.body.clone()),
             created_nanos: adopted.as_ref().map_or(now.wall.0, |container| container.created_nanos),
             restarted: pending.replaces.is_some(),
+            started: starts || adopted.as_ref().is_some_and(|container| container.started),
         };
         let launch = Launch {
             task: task.clone(),
@@ -133,7 +136,7 @@ impl Manager {
             image: spec.image.clone(),
             socket: self.agents.get(&agent).map(|agent| agent.socket.clone()).unwrap_or_default(),
             document: format!("{document}"),
-            start: pending.replaces.is_some(),
+            start: starts,
             adopt: adopted.as_ref().map(|container| container.occupant.id.clone()),
             is_orphan: pending.adopts.as_ref().is_some_and(|adoption| adoption.is_orphan),
             refuse: self.config.refuse_timeout,

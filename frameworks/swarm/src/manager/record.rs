@@ -56,6 +56,13 @@ pub struct Container {
     /// Placed again after its node failed: it must not be lost if that fails, and no client waits for it.
     #[serde(default)]
     pub restarted: bool,
+    /// It has run, on this node or an earlier one: it is started if it is placed again. Older records do not say it.
+    #[serde(default = "assume_started")]
+    pub started: bool,
+}
+
+fn assume_started() -> bool {
+    true
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -635,14 +635,14 @@ fn a_container_moves_when_its_node_fails() {
         > up A2 node-1
         record t3 on A2 regular launching, replaces t1
         engine A1 remove c1
-        accept O3 launch t3 on A2 regular cpus(allocated: *):1
+        accept O3 launch t3 on A2 regular cpus(allocated: *):1, start
         > update t3 DROPPED INVALID_OFFERS by-agent gone
         record t3 on A2 regular rescheduling
         acknowledge t3
         revive
         > offer O4 A2 cpus:1
         record t4 on A2 regular launching, replaces t3
-        accept O4 launch t4 on A2 regular cpus(allocated: *):1
+        accept O4 launch t4 on A2 regular cpus(allocated: *):1, start
         > update t4 RUNNING id=c4
         record t4 on A2 regular created as c4
         acknowledge t4
@@ -652,6 +652,62 @@ fn a_container_moves_when_its_node_fails() {
         acknowledge t1
         > update t2 RUNNING id=c2
         acknowledge t2
+    "#]]);
+}
+
+#[test]
+fn container_that_was_not_started_moves_without_a_start() {
+    replay(expect![[r#"
+        > subscribe F1
+        > offer O1 A1 cpus:3
+        > up A1 node-0
+        > create 1 idle -c 1 -e reschedule:on-node-failure
+        > update t1 STARTING id=id-idle
+        > offer O2 A1 cpus:2
+        > create 2 web -c 1 -e reschedule:on-node-failure
+        > update t2 STARTING id=id-web
+        > update t2 RUNNING id=id-web
+        > offer O3 A1 cpus:1
+        > create 3 fast -c 1 -e reschedule:on-node-failure
+        > update t3 STARTING id=id-fast
+        > restart
+        > subscribe F1
+        > up A1 node-0 idle, web running, fast running
+        ...
+        > update t1 LOST by-agent
+        record t1 on A1 regular rescheduling
+        acknowledge t1
+        revive
+        > update t2 LOST by-agent
+        record t2 on A1 regular rescheduling
+        acknowledge t2
+        revive
+        > update t3 LOST by-agent
+        record t3 on A1 regular rescheduling
+        acknowledge t3
+        revive
+        > restart
+        connect A1 a1:2375
+        > subscribe F1
+        reconcile
+        revive
+        > offer O4 A2 cpus:3
+        record agent A2 a2:2375
+        connect A2 a2:2375
+        > up A2 node-1
+        record t4 on A2 regular launching, replaces t3
+        engine A1 remove id-fast
+        accept O4 launch t4 on A2 regular cpus(allocated: *):1, start
+        revive
+        > offer O5 A2 cpus:2
+        record t5 on A2 regular launching, replaces t1
+        engine A1 remove id-idle
+        accept O5 launch t5 on A2 regular cpus(allocated: *):1
+        revive
+        > offer O6 A2 cpus:1
+        record t6 on A2 regular launching, replaces t2
+        engine A1 remove id-web
+        accept O6 launch t6 on A2 regular cpus(allocated: *):1, start
     "#]]);
 }
 

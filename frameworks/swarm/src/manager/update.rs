@@ -28,7 +28,7 @@ impl Manager {
                 (Phase::Launching, Fate::Unreachable | Fate::Terminal) => {
                     self.on_not_created(now, container, &update, out)
                 }
-                (Phase::Created, Fate::Held) => (),
+                (Phase::Created, Fate::Held) => self.on_held(container, &update, out),
                 // The agent may come back, and the container with it.
                 (Phase::Created, Fate::Unreachable) if !is_lost_node(&container, &update) => (),
                 (Phase::Created, Fate::Unreachable | Fate::Terminal) => {
@@ -62,7 +62,8 @@ impl Manager {
             self.on_created(container, update, out);
         } else {
             let phase = if container.occupant.id.is_empty() { Phase::Launching } else { Phase::Created };
-            self.put_container(Container { phase, ..container }, out);
+            let started = container.started || is_started(update);
+            self.put_container(Container { phase, started, ..container }, out);
         }
         self.answer_holds(&update.task, out);
     }
@@ -78,11 +79,18 @@ impl Manager {
             return;
         }
         container.phase = Phase::Created;
+        container.started |= is_started(update);
         container.occupant.id = id.clone();
         self.unseen.insert(update.task.clone());
         self.put_container(container, out);
         if let Some(request) = waiting.and_then(|pending| pending.request) {
             out.effect(Effect::Reply { request, answer: Ok(Created { task: update.task.clone(), id }) });
+        }
+    }
+
+    fn on_held(&mut self, container: Container, update: &Update, out: &mut Outbox<Self>) {
+        if !container.started && is_started(update) {
+            self.put_container(Container { started: true, ..container }, out);
         }
     }
 
@@ -126,6 +134,8 @@ impl Manager {
         let agent = AgentId::new(&*container.agent);
         if is_lost_node(&container, update) && self.requeue_replacement(&container).is_ok() {
             container.phase = Phase::Rescheduling;
+            // The update that says so may be lost with the node.
+            container.started |= self.listed(&container).is_some_and(|it| it.is_running);
             self.put_container(container, out);
             return;
         }
@@ -250,6 +260,11 @@ impl Fate {
 fn is_live(update: &Update) -> bool {
     use TaskState::{TASK_RUNNING, TASK_STAGING, TASK_STARTING};
     matches!(update.state, TASK_STAGING | TASK_STARTING | TASK_RUNNING)
+}
+
+/// TASK_STARTING says that the container was created only.
+fn is_started(update: &Update) -> bool {
+    update.state == TaskState::TASK_RUNNING
 }
 
 /// The node failed and the container is to run on another.

@@ -1,8 +1,8 @@
 //! Containers run once: no two containers of one create run at the same time, and none is started more often than clients
-//! asked. One that moves when its node fails is started by the manager, and may run on both sides of a partition until that
-//! heals.
+//! asked. One that moves when its node fails is started by the manager if it ran before, and may run on both sides of a
+//! partition until that heals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Check, Fact};
 
@@ -12,6 +12,8 @@ pub(super) struct ContainersRunOnce {
     running: BTreeMap<String, u64>,
     /// Starts that clients asked for and that have not happened, by create.
     wanted: BTreeMap<u64, u32>,
+    /// Creates whose containers have run.
+    started: BTreeSet<u64>,
 }
 
 impl Check for ContainersRunOnce {
@@ -29,10 +31,12 @@ impl Check for ContainersRunOnce {
                 }
                 self.running.insert((*id).into(), *create);
                 let wanted = self.wanted.entry(*create).or_default();
-                if *wanted == 0 && !moves {
+                let is_moved = *moves && self.started.contains(create);
+                if *wanted == 0 && !is_moved {
                     return Err(format!("create {create} is started as {id} without a request"));
                 }
                 *wanted = wanted.saturating_sub(1);
+                self.started.insert(*create);
             }
             Fact::EngineStops { id } => drop(self.running.remove(*id)),
             Fact::SwarmRests(_) => {

@@ -94,6 +94,7 @@ mod tests {
             body: String::new(),
             created_nanos: 0,
             restarted: false,
+            started: false,
         }
     }
 

@@ -29,6 +29,7 @@ fn container(name: &str, created: u64) -> Container {
         body: String::new(),
         created_nanos: created * 1_000_000_000,
         restarted: false,
+        started: false,
     }
 }
 
