@@ -307,20 +307,18 @@ impl ContainerMachine {
 
     fn kill(&mut self, moment: &mut Moment<'_>, grace: Option<Duration>, out: &mut Vec<Effect>) {
         match &mut self.phase {
-            Phase::Creating(hold) => hold.is_killed = true,
-            Phase::Following(hold) if !hold.is_killed => {
-                hold.is_killed = true;
-                hold.kill_grace = grace.unwrap_or(hold.kill_grace);
-                if hold.is_running {
-                    out.push(Effect::Stop(hold.container_id(), hold.kill_grace));
+            Phase::Creating(hold) => drop(hold.kill(grace)),
+            Phase::Following(hold) => match (hold.kill(grace), hold.is_running) {
+                (Some(grace), true) => {
+                    out.push(Effect::Stop(hold.container_id(), grace));
                     // It may have exited before the kill came.
                     hold.inspect_at = hold.inspect_at.map(|_| moment.now);
-                } else {
-                    // It may have been started, and the event is not here yet.
-                    out.push(Effect::Inspect(hold.container_id()));
                 }
-            }
-            Phase::Idle { .. } | Phase::Following(_) | Phase::Reported { .. } | Phase::Over => (),
+                // It may have been started, and the event is not here yet.
+                (Some(_), false) => out.push(Effect::Inspect(hold.container_id())),
+                (None, _) => (),
+            },
+            Phase::Idle { .. } | Phase::Reported { .. } | Phase::Over => (),
         }
     }
 
@@ -346,6 +344,18 @@ impl ContainerMachine {
 }
 
 impl Hold {
+    /// The first kill decides the grace period, a later one may shorten it: SHUTDOWN follows a KILL if the resources are needed
+    /// sooner. None if nothing changes.
+    fn kill(&mut self, grace: Option<Duration>) -> Option<Duration> {
+        let grace = grace.unwrap_or(self.kill_grace);
+        let is_first = !std::mem::replace(&mut self.is_killed, true);
+        let is_effective = is_first || grace < self.kill_grace;
+        if is_effective {
+            self.kill_grace = grace;
+        }
+        is_effective.then_some(grace)
+    }
+
     fn container_id(&self) -> String {
         self.container.as_ref().map(|container| container.id.clone()).unwrap_or_default()
     }

@@ -432,3 +432,85 @@ fn sigterm_stops_the_container_without_a_connection() {
         "#]],
     );
 }
+
+#[test]
+fn shutdown_shortens_the_grace_period_of_a_kill() {
+    check(
+        vec![
+            (1, launch(true)),
+            (2, created()),
+            (3, observed(Observed::Running)),
+            (4, kill()),
+            (5, kill()),
+            (6, Hear(Event::Shutdown)),
+            (7, Io(IoEvent::Terminate)),
+            (8, kill()),
+        ],
+        expect![[r#"
+            at 1 (next -)
+              create "web" of busybox
+            at 2 (next -)
+              update t TASK_STARTING {"id":"c1","name":"web"}
+              follow c1
+              start c1
+            at 3 (next -)
+              update t TASK_RUNNING {"id":"c1","name":"web"}
+            at 4 (next -)
+              stop c1 10s
+            at 5 (next -)
+            at 6 (next -)
+              stop c1 3s
+            at 7 (next -)
+            at 8 (next -)
+        "#]],
+    );
+}
+
+#[test]
+fn grace_period_of_a_shutdown_before_the_creation_applies_to_an_adopted_container() {
+    check(
+        vec![
+            (1, launch_of(false, Some("c1"))),
+            (2, Hear(Event::Shutdown)),
+            (3, created()),
+            (4, observed(Observed::Running)),
+        ],
+        expect![[r#"
+            at 1 (next -)
+              create "web" of busybox
+            at 2 (next -)
+            at 3 (next -)
+              follow c1
+            at 4 (next -)
+              update t TASK_RUNNING {"id":"c1","name":"web"}
+              stop c1 3s
+        "#]],
+    );
+}
+
+#[test]
+fn shutdown_of_a_killed_container_that_is_not_known_to_run_inspects_it_again() {
+    check(
+        vec![
+            (1, launch(false)),
+            (2, created()),
+            (3, kill()),
+            (4, Hear(Event::Shutdown)),
+            (5, observed(Observed::Running)),
+        ],
+        expect![[r#"
+            at 1 (next -)
+              create "web" of busybox
+            at 2 (next -)
+              update t TASK_STARTING {"id":"c1","name":"web"}
+              follow c1
+            at 3 (next -)
+              inspect c1
+            at 4 (next -)
+              inspect c1
+            at 5 (next -)
+              update t TASK_RUNNING {"id":"c1","name":"web"}
+              stop c1 3s
+        "#]],
+    );
+}
