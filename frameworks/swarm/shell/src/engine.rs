@@ -137,3 +137,6 @@ impl Engines {
         self.shared.members.lock().expect("no code panics while it holds this lock")
     }
 }
+
+#[cfg(test)]
+mod tests;

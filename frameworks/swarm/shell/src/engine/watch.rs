@@ -15,7 +15,7 @@ use tepui_client::backoff::Backoff;
 use tepui_client::random;
 use tepui_swarm::{Engine, EngineEvent, Image, Input, Occupant, RES_TYPE};
 use tepui_types::AgentId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{SemaphorePermit, mpsc, oneshot};
 use tracing::{debug, info, warn};
 
 use super::{CALL_TIMEOUT, EngineClient, EngineFault, EngineMessage, Engines, Snapshot};
@@ -69,7 +69,7 @@ impl Watch {
     }
 
     async fn follow(&mut self) -> Result<std::convert::Infallible, EngineFault> {
-        let version = Arc::new(self.client.negotiate().await?);
+        let version = Arc::new(self.negotiate().await?);
         let mut events = self.subscribe().await?;
         let mut snapshot = Snapshot { version, ..Snapshot::default() };
         self.read(&mut snapshot, Stale { info: true, containers: true, images: true }).await?;
@@ -100,8 +100,18 @@ impl Watch {
         }
     }
 
+    /// Engines beyond the limit wait, from the first request on.
+    async fn permit(&self) -> SemaphorePermit<'_> {
+        self.engines.shared.reading.acquire().await.expect("the semaphore is never closed")
+    }
+
+    async fn negotiate(&self) -> Result<Value, EngineFault> {
+        let _permit = self.permit().await;
+        self.client.negotiate().await
+    }
+
     async fn subscribe(&self) -> Result<Events, EngineFault> {
-        let _permit = self.engines.shared.reading.acquire().await.expect("the semaphore is never closed");
+        let _permit = self.permit().await;
         let address = || self.client.address().to_string();
         let request = Request::builder().method(Method::GET).uri(own("/events")).body(body::empty());
         let request =
@@ -120,7 +130,7 @@ impl Watch {
 
     /// Reads what is stale, publishes the snapshot and informs the machine.
     async fn read(&self, snapshot: &mut Snapshot, stale: Stale) -> Result<(), EngineFault> {
-        let _permit = self.engines.shared.reading.acquire().await.expect("the semaphore is never closed");
+        let _permit = self.permit().await;
         if stale.info {
             snapshot.info = Arc::new(self.client.get(&own("/info")).await?);
         }
