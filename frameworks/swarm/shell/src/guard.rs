@@ -19,6 +19,7 @@ use tepui_http::peer::{self, Peer};
 use tepui_swarm::{Host, Manage};
 
 use crate::body::{self, Body};
+use crate::version;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
@@ -87,7 +88,9 @@ impl Guard {
 /// Sessions and calls of BuildKit, for which Docker's client sends an empty `Host`. Browsers send neither that nor `Upgrade: h2c`.
 fn is_buildkit<B>(request: &Request<B>) -> bool {
     let is = |name, value: &str| request.headers().get(name).is_some_and(|found| found == value);
-    request.method() == Method::POST && is(HOST, "") && is(UPGRADE, "h2c")
+    let path = version::split(request.uri().path()).map_or(request.uri().path(), |(_, rest)| rest);
+    let is_tunnel = request.method() == Method::POST && matches!(path, "/session" | "/grpc");
+    is_tunnel && is(HOST, "") && is(UPGRADE, "h2c")
 }
 
 fn check_user(peer: Peer, own: u32) -> Result<(), String> {
@@ -130,6 +133,10 @@ mod tests {
             ("POST /containers/create | host: 127.0.0.1:2375", 200, 200, 200),
             ("POST /containers/create | host: ", 400, 200, 200),
             ("POST /grpc | host:  | upgrade: h2c", 200, 200, 200),
+            ("POST /v1.41/session | host:  | upgrade: h2c", 200, 200, 200),
+            ("POST /containers/create | host:  | upgrade: h2c", 400, 200, 200),
+            ("POST /containers/session | host:  | upgrade: h2c", 400, 200, 200),
+            ("GET /grpc | host:  | upgrade: h2c", 400, 200, 200),
             ("POST /grpc | host: evil.example | upgrade: h2c", 400, 200, 200),
             ("POST /grpc | host:  | upgrade: h2c | origin: http://evil.example", 403, 403, 200),
         ] {

@@ -36,14 +36,18 @@ pub fn parse(text: &str) -> Option<Number> {
     Some((number(major)?, number(minor)?))
 }
 
+/// The version that a path begins with, and the path behind it.
+pub fn split(path: &str) -> Option<(Number, &str)> {
+    let end = path.get(1..)?.find('/')? + 1;
+    let (first, rest) = path.split_at(end);
+    Some((parse(first.strip_prefix("/v")?)?, rest))
+}
+
 /// A request whose path begins with a version that an engine no longer accepts, in the oldest one that it does.
 pub fn raise(uri: &Uri, oldest: Number) -> Option<Uri> {
     let path = uri.path_and_query()?.as_str();
-    let (version, rest) = path.strip_prefix("/v")?.split_once('/')?;
-    if parse(version)? >= oldest {
-        return None;
-    }
-    let raised: PathAndQuery = format!("/v{}.{}/{rest}", oldest.0, oldest.1).parse().ok()?;
+    let (_, rest) = split(path).filter(|(version, _)| *version < oldest)?;
+    let raised: PathAndQuery = format!("/v{}.{}{rest}", oldest.0, oldest.1).parse().ok()?;
     Some(Uri::from(raised))
 }
 
