@@ -272,6 +272,9 @@ fn check_engine_options(words: &Words) -> Result<(), UsageError> {
     if duration("heartbeat", 60)? < Duration::from_secs(1) {
         return Err(fault("--heartbeat should be at least one second"));
     }
+    if words.all("discovery-opt").iter().any(|option| !option.contains('=')) {
+        return Err(fault("--discovery-opt must contain key=value strings"));
+    }
     Ok(())
 }
 

@@ -77,6 +77,10 @@ fn wrong_command_lines_have_the_texts_of_classic_swarm() {
         ),
         ("manage --engine-failure-retry 0 m:1", "invalid failure retry count"),
         ("manage --heartbeat 10ms m:1", "--heartbeat should be at least one second"),
+        (
+            "manage --discovery-opt kv.path=a --discovery-opt x m:1",
+            "--discovery-opt must contain key=value strings",
+        ),
         ("manage --heartbeat", "flag needs an argument: -heartbeat"),
         ("manage --best m:1", "flag provided but not defined: -best. See 'swarm manage --help'."),
         ("manage -H x m:1", "--host \"x\" must be tcp://IP:PORT or unix:///PATH"),

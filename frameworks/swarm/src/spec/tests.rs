@@ -130,10 +130,8 @@ fn wrong_expressions_are_rejected_before_the_queue() {
     let revocable = body("-c 1 -e constraint:res-type==revocable").to_string();
     let rejection =
         ContainerSpec::parse(revocable.as_bytes(), false).expect_err("revocable resources are off");
-    assert_eq!(
-        rejection.message(),
-        "revocable resources are not enabled (cluster option mesos.enablerevocable)"
-    );
+    let message = "revocable resources are not enabled (cluster option mesos.enablerevocable)";
+    assert_eq!((rejection.status(), rejection.message()), (400, message));
     let prefers = body("-c 1 -e constraint:res-type==~revocable").to_string();
     let spec = ContainerSpec::parse(prefers.as_bytes(), false).expect("falls back to regular");
     assert_eq!(spec.choice, Choice::Only(Kind::Regular));

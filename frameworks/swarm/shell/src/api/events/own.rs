@@ -9,7 +9,7 @@ use tepui_types::AgentId;
 use super::now_nanos;
 use crate::api::row::end_reason;
 
-/// Containers that terminated and whose reason is not known yet. The oldest has none if there are more.
+/// Containers that terminated and whose reason is not known yet. If there are more, some have no event with a reason.
 const DIED_MAX: usize = 4096;
 
 /// What a reader of events has been sent.
