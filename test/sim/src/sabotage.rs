@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use tepui_core_agent::{Config, Effect, Record};
+use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::executor::event::Type;
-use tepui_types::Termination;
+use tepui_swarm::{Kind, Update};
+use tepui_types::{TaskStateExt, Termination};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
@@ -44,6 +46,12 @@ pub enum Sabotage {
     LostSwarmRecords,
     /// Docker engines that come back start all of their containers.
     RepeatedStarts,
+    /// Launches of the Swarm manager name the other kind of resources.
+    ForgedKinds,
+    /// Every rename of a container gives it the same name.
+    ForgedNames,
+    /// The Swarm manager receives all terminal states as TASK_FINISHED.
+    ForgedEnds,
 }
 
 impl Sabotage {
@@ -74,7 +82,10 @@ impl Sabotage {
             | Sabotage::RepeatedAnswers
             | Sabotage::SwarmBarrier
             | Sabotage::LostSwarmRecords
-            | Sabotage::RepeatedStarts => false,
+            | Sabotage::RepeatedStarts
+            | Sabotage::ForgedKinds
+            | Sabotage::ForgedNames
+            | Sabotage::ForgedEnds => false,
         }
     }
 
@@ -96,6 +107,30 @@ impl Sabotage {
     /// Whether the Swarm manager's disk loses this record.
     pub(crate) fn loses_swarm_record(self, record: &tepui_swarm::Record) -> bool {
         self == Sabotage::LostSwarmRecords && matches!(record, tepui_swarm::Record::Container(_))
+    }
+
+    /// An effect of the Swarm manager, as it becomes visible.
+    pub(crate) fn forge_kind(self, mut effect: tepui_swarm::Effect) -> tepui_swarm::Effect {
+        if let (Sabotage::ForgedKinds, tepui_swarm::Effect::Accept(launch)) = (self, &mut effect) {
+            launch.kind = match launch.kind {
+                Kind::Regular => Kind::Revocable,
+                Kind::Revocable => Kind::Regular,
+            };
+        }
+        effect
+    }
+
+    /// The name that an engine gives to a container.
+    pub(crate) fn forge_name(self, name: String) -> String {
+        if self == Sabotage::ForgedNames { "name0".into() } else { name }
+    }
+
+    /// An update as the Swarm manager receives it.
+    pub(crate) fn forge_end(self, mut update: Update) -> Update {
+        if self == Sabotage::ForgedEnds && update.state.is_terminal() {
+            (update.state, update.reason) = (TaskState::TASK_FINISHED, None);
+        }
+        update
     }
 
     /// The termination reported to an agent.

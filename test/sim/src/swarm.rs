@@ -311,7 +311,9 @@ fn release(world: &mut World) {
     let Some(swarm) = &mut world.swarm else { return };
     if swarm.process.begin_sync() {
         let life = swarm.process.life;
-        let wait = mostly(&mut world.rng, MS / 10, 5 * MS, world.plan.slow_disk, 3 * SECOND);
+        // Effects that do not wait for a record are noticed if that is lost: few crashes would hit a fast disk.
+        let slow = if sabotage.bypasses_swarm_barrier() { 0.5 } else { world.plan.slow_disk };
+        let wait = mostly(&mut world.rng, MS / 10, 5 * MS, slow, 3 * SECOND);
         plan(world, wait, Step::Synced { life });
     }
 }
@@ -339,6 +341,7 @@ fn make_visible(world: &mut World, effect: Effect) {
         swarm.view = view;
         return;
     }
+    let effect = world.sabotage.forge_kind(effect);
     world.trace_line(|| format!("swarm -> {effect}"));
     world.checks.observe(&Fact::SwarmEffect(&effect));
     match effect {

@@ -193,3 +193,18 @@ fn lost_swarm_record_is_detected() {
 fn repeated_start_of_a_swarm_container_is_detected() {
     check(Sabotage::RepeatedStarts, &["containers_run_once"]);
 }
+
+#[test]
+fn launch_of_the_other_kind_is_detected() {
+    check(Sabotage::ForgedKinds, &["kinds_are_not_mixed"]);
+}
+
+#[test]
+fn duplicate_container_name_is_detected() {
+    check(Sabotage::ForgedNames, &["container_names_are_unique"]);
+}
+
+#[test]
+fn wrong_end_of_a_swarm_container_is_detected() {
+    check(Sabotage::ForgedEnds, &["container_ends_are_true"]);
+}

@@ -231,6 +231,7 @@ fn rename(world: &mut World, container: &Container) {
 /// The engine has renamed a container for a client, or has not.
 pub(super) fn renamed(world: &mut World, life: u32, task: TaskId, name: String, renamed: bool) {
     if is_up(world, Some(life)) {
+        let name = world.sabotage.forge_name(name);
         input(world, if renamed { Input::Renamed { task, name } } else { Input::RenameFailed { name } });
     }
 }

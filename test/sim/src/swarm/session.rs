@@ -335,7 +335,8 @@ fn on_scheduler_event(world: &mut World, life: u32, event: SchedulerEvent) {
                 world.swarm.as_ref().and_then(|swarm| swarm.framework_id()).unwrap_or_default().to_owned();
             world.counts.updates += 1;
             world.checks.observe(&Fact::FrameworkSees { id: &id, status: &status });
-            input(world, Input::Update(convert::update(&status)));
+            let update = world.sabotage.forge_end(convert::update(&status));
+            input(world, Input::Update(update));
         }
         SchedulerEvent::Failure(failure) => {
             if let (Some(agent), false) = (failure.agent_id.into_option(), failure.executor_id.is_set()) {
