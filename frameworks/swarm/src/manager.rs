@@ -78,8 +78,8 @@ pub struct Manager {
     names: BTreeSet<String>,
     /// Names that engines are about to give to containers, with the ids of those.
     renaming: BTreeMap<String, String>,
-    /// Containers of the records whose names are to be compared with the engine's: it may have renamed them before that was
-    /// recorded.
+    /// Containers whose names are to be compared with the engine's: of the records, and of renames without an answer. It may have
+    /// renamed them before that was recorded.
     recovered: BTreeSet<TaskId>,
     /// Containers of this life that their engine has not shown yet. A list may be older than a container.
     unseen: BTreeSet<TaskId>,

@@ -200,8 +200,10 @@ impl Manager {
     }
 
     pub(super) fn on_rename_failed(&mut self, name: &str) {
-        if self.renaming.remove(name).is_some() {
+        if let Some(id) = self.renaming.remove(name) {
             self.names.remove(name);
+            // The engine may have renamed it, and its answer was lost.
+            self.recovered.extend(self.by_id.get(&id).cloned());
         }
     }
 }

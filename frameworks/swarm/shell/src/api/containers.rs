@@ -20,6 +20,7 @@ use super::rows::EngineRows;
 use super::targets::{Found, fan_out, find_container, reachable_host};
 use super::{reply, route};
 use crate::body::{self, Body};
+use crate::engine::{CALL_TIMEOUT, EngineFault};
 use crate::version::API_VERSION;
 
 /// A machine that is busy for longer answers with its former view.
@@ -244,7 +245,11 @@ impl Api {
         self.handle().rename(task.clone(), name.clone()).await?;
         let query = format!("name={}", route::escape(&name));
         let path = call.matched.engine_path("containers", &found.container.occupant.id, &query);
-        let response = self.forward(call, &found.target, &path).await;
+        let renamed = tokio::time::timeout(CALL_TIMEOUT, self.forward(call, &found.target, &path)).await;
+        let response = renamed.unwrap_or_else(|_| {
+            let address = found.target.client.address().to_string();
+            Err(EngineFault::TimedOut { address, limit: CALL_TIMEOUT }.into())
+        });
         match response.as_ref().is_ok_and(|response| response.status().is_success()) {
             true => {
                 self.handle().renamed(task.clone(), name.clone()).await;

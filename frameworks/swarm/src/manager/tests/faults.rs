@@ -765,3 +765,23 @@ fn container_removed_before_its_update_arrived_is_forgotten() {
         record t1 forgotten
     "#]]);
 }
+
+#[test]
+fn rename_without_an_answer_is_found_in_the_list_of_the_engine() {
+    replay(expect![[r#"
+        > subscribe F1
+        > offer O1 A1 cpus:1
+        > up A1 node-0
+        > create 1 web -c 1
+        > update t1 RUNNING id=id-site
+        > rename 2 t1 site
+        ...
+        > rename-failed site
+        > up A1 node-0 site running
+        record t1 on A1 regular created as id-site
+        > create 3 site -c 1
+        reply 3 409 Conflict: The name site is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign site to a container again.
+        > create 4 web -c 1
+        revive
+    "#]]);
+}
