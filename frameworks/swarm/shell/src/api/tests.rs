@@ -105,11 +105,12 @@ async fn attached_streams_support_half_close() {
     let id = kit.create("echo").await;
     let exec: Value =
         serde_json::from_str(&kit.text("POST /containers/echo/exec", "{}").await.1).expect("JSON");
-    for path in [
-        format!("/containers/{id}/attach?stream=1&stdin=1&stdout=1"),
-        format!("/exec/{}/start", exec["Id"].as_str().expect("an id")),
+    for (line, protocol) in [
+        (format!("POST /containers/{id}/attach?stream=1&stdin=1&stdout=1"), "tcp"),
+        (format!("GET /containers/{id}/attach/ws?stream=1&stdin=1&stdout=1"), "websocket"),
+        (format!("POST /exec/{}/start", exec["Id"].as_str().expect("an id")), "tcp"),
     ] {
-        let mut stream = kit.upgrade(&format!("POST {path}"), "tcp", "{}").await;
+        let mut stream = kit.upgrade(&line, protocol, "{}").await;
         stream.write_all(b"hello ").await.expect("a write");
         let mut echo = [0; 6];
         stream.read_exact(&mut echo).await.expect("the echo");
@@ -117,7 +118,7 @@ async fn attached_streams_support_half_close() {
         stream.shutdown().await.expect("a shutdown");
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).await.expect("the rest");
-        assert_eq!(rest, b"bye", "{path}");
+        assert_eq!(rest, b"bye", "{line}");
     }
 }
 

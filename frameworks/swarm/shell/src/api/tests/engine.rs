@@ -169,7 +169,8 @@ impl Engine {
                 status(StatusCode::NO_CONTENT)
             }
             (Method::POST, ["containers", id, "wait"]) => self.wait(id),
-            (Method::POST, ["containers", _, "attach"]) => upgrade(request),
+            (Method::POST, ["containers", _, "attach"])
+            | (Method::GET, ["containers", _, "attach", "ws"]) => upgrade(request),
             (Method::POST, ["containers", id, "exec"]) => answer(&json!({"Id": format!("exec-{id}")})),
             (Method::POST, ["exec", id, "start"]) if id.starts_with("exec-") => upgrade(request),
             (Method::GET, ["exec", id, "json"]) if self.has_exec(id) => {
