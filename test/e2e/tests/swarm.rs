@@ -111,6 +111,11 @@ fn oom_kill_of_a_swarm_container_is_task_failed() {
     let failed = wait_for_state(&swarm, "hungry", "TASK_FAILED");
     let status = failed["statuses"].as_array().and_then(|all| all.last()).expect("a status").clone();
     assert_eq!(status["state"], "TASK_FAILED");
+    let all = swarm.cluster.http().post("/api/v1", &json!({"type": "GET_TASKS"})).json().expect("tasks");
+    let completed = all["get_tasks"]["completed_tasks"].as_array().expect("a list");
+    let task = completed.iter().find(|task| task["name"] == "hungry").expect("the task");
+    let last = task["statuses"].as_array().and_then(|all| all.last()).expect("a status");
+    assert_eq!(last["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{last}");
     assert_eq!(inspect(&swarm, "hungry")["State"]["OOMKilled"], true);
 }
 

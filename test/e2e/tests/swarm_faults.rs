@@ -167,6 +167,32 @@ fn restarted_engine_is_reconciled() {
     wait_for_state(&swarm, "web", "TASK_RUNNING");
 }
 
+/// `dockerd --live-restore` leaves its containers running.
+#[test]
+fn container_keeps_its_task_while_its_engine_restarts() {
+    let node = Node { engine_arguments: vec!["--live-restore".to_owned()], ..Node::default() };
+    let Some(mut swarm) = Swarm::with(&[node], &[], &["--cluster-opt=mesos.tasktimeout=1m"]) else { return };
+    let id = start(&swarm, "web");
+    let task = wait_for_state(&swarm, "web", "TASK_RUNNING")["id"].clone();
+    let started = inspect(&swarm, "web").expect("it is there")["State"]["StartedAt"].clone();
+    swarm.engines[0].stop();
+    wait_for("the engine to be missed", || {
+        swarm.docker(&["info"]).stdout.contains("Status: Unhealthy").then_some(())
+    });
+    swarm.engines[0].restart();
+    swarm.wait_for_offers(1);
+    let found = inspect(&swarm, "web").expect("it is there");
+    assert_eq!((&found["Id"], &found["State"]["StartedAt"]), (&json!(id), &started), "it went on");
+    assert_eq!(wait_for_state(&swarm, "web", "TASK_RUNNING")["id"], task, "the same task");
+    swarm.done(&["kill", "web"]);
+    let failed = wait_for("the end of the task", || {
+        let state = swarm.cluster.http().get("/state").json()?;
+        let all = state["frameworks"].as_array()?.iter().flat_map(|it| it["completed_tasks"].as_array());
+        all.flatten().find(|it| it["id"] == task).cloned()
+    });
+    assert_eq!(failed["state"], "TASK_FAILED");
+}
+
 /// The client of a running container gets an error, and the container has its true exit code afterwards.
 #[test]
 fn engine_death_during_run_reaches_the_client() {
@@ -220,21 +246,37 @@ fn container_moves_when_its_node_fails() {
     let nodes = vec![Node::default(); 2];
     let swarm = Swarm::with(&nodes, &flags, &["--cluster-opt=mesos.tasktimeout=1m"]);
     let Some(mut swarm) = swarm else { return };
-    let moving = ["-d", "-e", "reschedule:on-node-failure", "-e", "constraint:node==~node-0"];
+    let publish = ["-d", "-m", "20m", "-p", "31080:80"];
+    let moving = ["-e", "reschedule:on-node-failure", "-e", "constraint:node==~node-0"];
     let on_node = ["-d", "-e", "constraint:node==node-0"];
-    swarm.done(&run(&[&moving[..], &["--name", "moving", IMAGE, "sleep", "1000"]].concat()));
+    let command = ["--name", "moving", IMAGE, "sleep", "1000"];
+    swarm.done(&[&["run"], &publish[..], &moving[..], &command[..]].concat());
+    swarm.done(&[&["create", "--name", "idle"], &SMALL[..], &moving[..], &[IMAGE, "sleep", "1000"]].concat());
+    let off = [&on_node[..], &["-e", "reschedule:off", "--name", "off", IMAGE, "sleep", "1000"]].concat();
+    swarm.done(&run(&off));
     for name in ["staying", "given-up"] {
         swarm.done(&run(&[&on_node[..], &["--name", name, IMAGE, "sleep", "1000"]].concat()));
     }
     let node = |swarm: &Swarm| Some(inspect(swarm, "moving")?["Node"]["Name"].clone());
     assert_eq!(node(&swarm), Some(json!("node-0")));
+    let before = inspect(&swarm, "moving").expect("it runs")["Id"].clone();
     swarm.cluster.agents[0].kill();
     swarm.engines[0].stop();
     wait_for("the container to move", || {
         node(&swarm).filter(|node| *node == "node-1")?;
         (inspect(&swarm, "moving")?["State"]["Status"] == "running").then_some(())
     });
-    assert!(names(&swarm, &["-a"]).contains(&"staying".to_owned()));
+    let moved = inspect(&swarm, "moving").expect("it runs");
+    assert_ne!(moved["Id"], before);
+    assert_eq!(moved["HostConfig"]["PortBindings"]["80/tcp"][0]["HostPort"], "31080");
+    // One that was created only is there as well, and does not run.
+    wait_for("the other to move", || {
+        let idle = inspect(&swarm, "idle").filter(|idle| idle["Node"]["Name"] == "node-1")?;
+        assert_eq!(idle["State"]["Status"], "created");
+        Some(())
+    });
+    assert_eq!(names(&swarm, &["-a"]), ["given-up", "idle", "moving", "off", "staying"]);
+    assert!(["off", "staying"].iter().all(|name| swarm.engines[1].inspect(name).is_none()));
     // One that stays with its node can be given up, and its name is free.
     for name in ["given-up", "staying"] {
         swarm.fails(&format!("rm {name}"), &["running on unhealthy node node-0"]);
@@ -245,8 +287,8 @@ fn container_moves_when_its_node_fails() {
     swarm.cluster.agents[0].restart();
     // What is left of them on the old node is removed: each is there once.
     wait_for("the old node to be cleaned", || {
-        let gone = ["moving", "given-up"].iter().all(|name| swarm.engines[0].inspect(name).is_none());
-        (gone && names(&swarm, &["-a"]) == ["given-up", "moving", "staying"]).then_some(())
+        let gone = ["moving", "idle", "given-up"].iter().all(|name| swarm.engines[0].inspect(name).is_none());
+        (gone && names(&swarm, &["-a"]) == ["given-up", "idle", "moving", "off", "staying"]).then_some(())
     });
     assert!(swarm.engines[1].is_running("given-up"));
 }

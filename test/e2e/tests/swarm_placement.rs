@@ -1,7 +1,8 @@
 //! Strategies of `tepui swarm`, and many containers on many nodes, with real engines and the real docker CLI. Needs root.
 
 use serde_json::{Value, json};
-use tepui_e2e::swarm::{Manager, Node, Ran, Swarm};
+use tepui_e2e::dockerd::IMAGE;
+use tepui_e2e::swarm::{Manager, Node, Ran, Swarm, docker_command};
 use tepui_e2e::wait_for;
 
 /// Creates a container; the node that it is on.
@@ -34,6 +35,24 @@ fn random_strategy_skips_nodes_with_insufficient_resources() {
     for _ in 0..8 {
         assert_eq!(place(&swarm, "-c 2"), "node-1");
     }
+}
+
+/// An image of several engines is one row, and an engine without it is known.
+#[test]
+fn images_are_grouped_and_filtered_by_engine() {
+    let empty = Node { is_empty: true, ..Node::default() };
+    let Some(swarm) = Swarm::with(&[empty.clone(), Node::default(), empty], &[], &[]) else { return };
+    let archive = swarm.cluster.folder().join("image.tar").display().to_string();
+    for (node, arguments) in [(1, ["save", "-o", &archive, IMAGE].as_slice()), (2, &["load", "-i", &archive])]
+    {
+        let host = format!("unix://{}", swarm.engines[node].socket().display());
+        let ran = Ran::of(docker_command(&host, arguments).output().expect("docker starts"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    let rows = |options: &str| swarm.ok(&format!("images -q {options}")).lines().count();
+    wait_for("the image on both engines", || (rows("--filter node=node-2") == 1).then_some(()));
+    assert_eq!((rows("--filter node=node-0"), rows("--filter node=node-1")), (0, 1));
+    assert_eq!(rows(""), 1);
 }
 
 /// The role of the reservation of each of a task's cpus, and how many.

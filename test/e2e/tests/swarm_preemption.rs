@@ -60,18 +60,19 @@ fn preempted_container_ends_streams_and_shows_its_reason() {
     output.read_to_string(&mut rest).expect("output");
     assert_eq!(rest, "");
     check_reason(&swarm);
-    let mut lines = BufReader::new(events.stdout.take().expect("piped")).lines().map_while(Result::ok);
-    let (mut seen, until) = (Vec::new(), std::time::Instant::now() + patience());
-    while seen.last().is_none_or(|line: &String| !line.starts_with("preempted"))
-        && std::time::Instant::now() < until
-    {
-        seen.extend(lines.next());
+    let lines = BufReader::new(events.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let (sender, received) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|line: &String| !line.starts_with("preempted")) {
+        seen.push(received.recv_timeout(patience()).unwrap_or_else(|error| panic!("{error} after {seen:?}")));
     }
     let has = |line: String| assert!(seen.contains(&line), "no {line:?} in {seen:?}");
     has("die 137 <no value>".to_owned());
     has(format!("preempted 137 {REASON}"));
     events.kill().expect("it runs");
     events.wait().expect("it was killed");
+    reader.join().expect("it ends with the events");
     let ran: Ran = swarm.docker(&["wait", "cheap"]);
     assert_eq!(ran.stdout.trim(), "137");
 }
