@@ -95,7 +95,7 @@ pub struct Manager {
     /// Of this round, which ends when no create is untried, or after one attempt for each.
     attempts: usize,
     /// Whether a create found no node, or lost the rest of an offer to another one, since filters were cleared last.
-    wants_offers: bool,
+    needs_offers: bool,
     changed: bool,
 }
 
@@ -168,7 +168,7 @@ impl Manager {
             unconnected: Vec::new(),
             untried: VecDeque::new(),
             attempts: 0,
-            wants_offers: false,
+            needs_offers: false,
             changed: true,
         };
         for (key, value) in records {

@@ -49,7 +49,7 @@ impl Manager {
             return;
         }
         self.attempts = 0;
-        if core::mem::take(&mut self.wants_offers) && !self.pending.is_empty() {
+        if core::mem::take(&mut self.needs_offers) && !self.pending.is_empty() {
             out.effect(Effect::Revive);
         }
     }
@@ -83,7 +83,7 @@ impl Manager {
             }
             Err(error) => {
                 if let Some(pending) = self.pending.get_mut(&id) {
-                    self.wants_offers |= pending.error.is_none();
+                    self.needs_offers |= pending.error.is_none();
                     pending.error = Some(error);
                 }
             }
@@ -155,7 +155,7 @@ impl Manager {
             self.timers.set(Timer::ReconcileLaunches, now.mono + LAUNCH_RECONCILE_INTERVAL);
         }
         self.launching.insert(task, pending);
-        self.wants_offers = true;
+        self.needs_offers = true;
     }
 
     /// The container is placed again: what is left of it on its old node must not run.
