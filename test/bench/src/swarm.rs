@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 use tepui_client::v1::TaskState;
-use tepui_fsm::{Fsm, Item, Mono, Now, Outbox, Rng, unlimited};
+use tepui_fsm::{Budget, Fsm, Item, Mono, Now, Outbox, Rng, unlimited};
 use tepui_resources::{Resources, Revocable, Role, parse};
 use tepui_swarm::{
     Config, ContainerSpec, Created, Effect, Engine, EngineAddress, EngineEvent, Input, Launch, Manager,
@@ -25,6 +25,10 @@ use crate::spread::Spread;
 
 const REGULAR: &str = "cpus:64;mem:262144;disk:100000;ports:[31000-32000]";
 const REVOCABLE: &str = "cpus:32;mem:65536";
+/// Creates that are measured behind others.
+const CREATES_BEHIND: usize = 10;
+/// The time for attempts in one turn of the real driver.
+const TURN: Duration = Duration::from_micros(100);
 /// The constraints of use cases 2 to 6, in turn.
 const CHOICES: [&str; 5] = ["==regular", "==~regular", "==revocable", "==~revocable", "==*"];
 
@@ -40,6 +44,9 @@ pub struct Options {
     /// Reads of each kind.
     #[arg(long, default_value_t = 200)]
     pub reads: usize,
+    /// Creates that fit nowhere and wait before another one.
+    #[arg(long, default_value_t = 1_000)]
+    pub waiting: usize,
 }
 
 pub fn run(options: &Options) -> Result<Report> {
@@ -60,6 +67,8 @@ pub fn run(options: &Options) -> Result<Report> {
     report.push(
         cluster.rejected(options.reads)?.percentiles(Row::new().with("what", "create_that_fits_nowhere")),
     );
+    report
+        .push(cluster.behind(options.waiting)?.percentiles(Row::new().with("what", "create_behind_others")));
     report.push(cluster.listed(options.reads)?.percentiles(Row::new().with("what", "engine_list_to_view")));
     report.push(cluster.info(options.reads)?.percentiles(Row::new().with("what", "info")));
     report.push(cluster.found(options.reads)?.percentiles(Row::new().with("what", "find_by_name")));
@@ -110,14 +119,18 @@ impl Cluster {
     }
 
     fn turn(&mut self, input: Input) -> Vec<Effect> {
+        self.turn_within(input, &mut unlimited)
+    }
+
+    fn turn_within(&mut self, input: Input, budget: &mut Budget<'_>) -> Vec<Effect> {
         self.now.mono = Mono(self.now.mono.0 + 1_000);
         let mut out = Outbox::new();
         self.manager.step(self.now, input, &mut out);
-        self.settle(out)
+        self.settle(out, budget)
     }
 
-    fn settle(&mut self, mut out: Outbox<Manager>) -> Vec<Effect> {
-        self.manager.settle(self.now, &mut unlimited, &mut out);
+    fn settle(&mut self, mut out: Outbox<Manager>, budget: &mut Budget<'_>) -> Vec<Effect> {
+        self.manager.settle(self.now, budget, &mut out);
         let effects = out.take().into_iter();
         effects.filter_map(|item| if let Item::Effect(effect) = item { Some(effect) } else { None }).collect()
     }
@@ -137,14 +150,18 @@ impl Cluster {
 
     /// The shell lists an engine after every change on it.
     fn list(&mut self, agent: usize) {
+        let input = self.list_of(agent);
+        self.turn(input);
+    }
+
+    fn list_of(&self, agent: usize) -> Input {
         let engine = Engine {
             id: format!("engine-{agent}"),
             name: format!("node-{agent}"),
             occupants: self.occupants[agent].clone(),
             ..Engine::default()
         };
-        let event = EngineEvent::Up(Arc::new(engine));
-        self.turn(Input::Engine { agent: agent_id(agent), event });
+        Input::Engine { agent: agent_id(agent), event: EngineEvent::Up(Arc::new(engine)) }
     }
 
     fn create(&mut self, number: usize, accepts: &mut Spread, answers: &mut Spread) -> Result<()> {
@@ -154,20 +171,18 @@ impl Cluster {
         let began = Instant::now();
         let effects = self.turn(input);
         accepts.push(began.elapsed());
-        let launch =
-            effects.into_iter().find_map(|it| if let Effect::Accept(it) = it { Some(it) } else { None });
-        let launch = *launch.context("every create finds a node")?;
+        let launch = accepted(&effects).context("every create finds a node")?;
         let agent: usize = launch.agent.as_str()[1..].parse()?;
-        let update = started(&launch, number);
+        let update = started(launch, number);
         let began = Instant::now();
-        let effects = self.turn(Input::Update(update));
+        let answered = self.turn(Input::Update(update));
         answers.push(began.elapsed());
         let is_answered = |it: &Effect| matches!(it, Effect::Reply { answer: Ok(Created { .. }), .. });
-        if !effects.iter().any(is_answered) {
+        if !answered.iter().any(is_answered) {
             bail!("create {number} is not answered");
         }
         self.free[agent] -= &launch.resources;
-        self.occupants[agent].push(occupant(&launch, number)?);
+        self.occupants[agent].push(occupant(launch, number)?);
         self.offer(agent);
         self.list(agent);
         Ok(())
@@ -185,6 +200,35 @@ impl Cluster {
             spread.push(began.elapsed());
             self.turn(Input::Abandoned(request));
         }
+        Ok(spread)
+    }
+
+    /// A create that fits, behind others that fit nowhere; the list of an engine arrives in every turn.
+    fn behind(&mut self, waiting: usize) -> Result<Spread> {
+        let request = |number: usize| RequestId(2 << 40 | number as u64);
+        let create = |number: usize, cpus: i64| -> Result<Input> {
+            let spec = Box::new(spec(CHOICES[number % CHOICES.len()], cpus)?);
+            Ok(Input::Create { request: request(number), name: None, spec })
+        };
+        for number in 0..waiting {
+            self.turn(create(number, 1_000)?);
+        }
+        let mut spread = Spread::default();
+        for number in waiting..waiting + CREATES_BEHIND {
+            let (input, began) = (create(number, 1)?, Instant::now());
+            let mut effects = self.turn_within(input, &mut || false);
+            for _ in 0..2 * (waiting + CREATES_BEHIND) {
+                if accepted(&effects).is_some() {
+                    break;
+                }
+                let (input, turn) = (self.list_of(number % self.free.len()), Instant::now());
+                effects = self.turn_within(input, &mut || turn.elapsed() < TURN);
+            }
+            spread.push(began.elapsed());
+            let launch = accepted(&effects).context("every create is tried within two rounds")?;
+            self.offer(launch.agent.as_str()[1..].parse()?);
+        }
+        (0..waiting + CREATES_BEHIND).for_each(|number| drop(self.turn(Input::Abandoned(request(number)))));
         Ok(spread)
     }
 
@@ -229,10 +273,14 @@ impl Cluster {
         while self.now.mono < until {
             self.now.mono = self.manager.deadline().unwrap_or(until).max(self.now.mono).min(until);
             let is_request = |it: &Effect| matches!(it, Effect::Engine { .. } | Effect::Connect { .. });
-            requests += self.settle(Outbox::new()).iter().filter(|it| is_request(it)).count();
+            requests += self.settle(Outbox::new(), &mut unlimited).iter().filter(|it| is_request(it)).count();
         }
         Ok(requests)
     }
+}
+
+fn accepted(effects: &[Effect]) -> Option<&Launch> {
+    effects.iter().find_map(|it| if let Effect::Accept(launch) = it { Some(&**launch) } else { None })
 }
 
 fn agent_id(agent: usize) -> AgentId {

@@ -186,7 +186,8 @@ async fn create(manager: &str, number: usize) -> Result<Created> {
     let began = Instant::now();
     let name = format!("container-{number}");
     let path = format!("/v1.41/containers/create?name={name}");
-    let (status, answer) = web::call(manager, http::Method::POST, &path, &body).await?;
+    let answer = web::call(manager, http::Method::POST, &path, &body).await?;
+    let (status, answer) = web::document(answer).await?;
     ensure!(status == http::StatusCode::CREATED, "create {number}: {status} {answer}");
     Ok(Created { name, began, took: began.elapsed() })
 }

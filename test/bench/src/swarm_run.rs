@@ -1,15 +1,16 @@
 //! `swarm-run`: the calls of `docker run -d` through `tepui swarm`, in turns with the same engine directly. Needs root.
 //!
-//! A real engine, agent, master and manager. Each container is created and started, each call over a connection of its own as
-//! the docker CLI does it, and removed after that. `held`: the manager holds an offer when the create arrives. `back to back`:
-//! it may have to wait for one.
+//! A real engine, agent, master and manager. Each container is created, waited for (until the head of that answer arrives) and
+//! started, each call over a connection of its own as the docker CLI does it, and removed after that. `held`: the manager holds
+//! an offer when the create arrives. `back to back`: it may have to wait for one.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use http::{Method, StatusCode};
+use http::{Method, Response, StatusCode};
+use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::dockerd::{Dockerd, IMAGE, Networks};
@@ -71,7 +72,7 @@ async fn all(options: &Options) -> Result<Report> {
 }
 
 impl Target<'_> {
-    /// Creates and starts a container; how long that took. Then it is removed.
+    /// Creates and starts a container; how long that took. Its exit is awaited from before its start on. Then it is removed.
     async fn run(&self, name: &str) -> Result<Duration> {
         let body = json!({
             "Image": IMAGE,
@@ -80,20 +81,23 @@ impl Target<'_> {
         });
         let began = Instant::now();
         let path = format!("/v1.41/containers/create?name={name}");
-        let (status, created) = self.call(Method::POST, &path, &body).await?;
+        let (status, created) = web::document(self.call(Method::POST, &path, &body).await?).await?;
         ensure!(status == StatusCode::CREATED, "create {name}: {status} {created}");
         let id = created["Id"].as_str().context("a created container has an id")?;
+        let path = format!("/v1.41/containers/{id}/wait?condition=next-exit");
+        let exit = self.call(Method::POST, &path, &json!({})).await?;
+        ensure!(exit.status() == StatusCode::OK, "wait {name}: {}", exit.status());
         let path = format!("/v1.41/containers/{id}/start");
-        let (status, answer) = self.call(Method::POST, &path, &json!({})).await?;
+        let (status, answer) = web::document(self.call(Method::POST, &path, &json!({})).await?).await?;
         ensure!(status == StatusCode::NO_CONTENT, "start {name}: {status} {answer}");
         let took = began.elapsed();
         let path = format!("/v1.41/containers/{id}?force=1");
-        let (status, answer) = self.call(Method::DELETE, &path, &json!({})).await?;
+        let (status, answer) = web::document(self.call(Method::DELETE, &path, &json!({})).await?).await?;
         ensure!(status == StatusCode::NO_CONTENT, "remove {name}: {status} {answer}");
         Ok(took)
     }
 
-    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<(StatusCode, Value)> {
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Response<Incoming>> {
         match self {
             Target::Engine(socket) => web::call_unix(socket, method, path, body).await,
             Target::Manager(address) => web::call(address, method, path, body).await,

@@ -38,15 +38,15 @@ pub async fn subscribe(master: &str) -> Result<Incoming> {
     send(master, request, Bytes::from_static(br#"{"type":"SUBSCRIBE"}"#)).await
 }
 
-/// Sends a document; the status and the document of the answer, whatever they are.
+/// Sends a document; returns with the head of the answer, whatever its status is.
 pub async fn call(
     address: &str,
     method: http::Method,
     path: &str,
     body: &serde_json::Value,
-) -> Result<(http::StatusCode, serde_json::Value)> {
+) -> Result<http::Response<Incoming>> {
     let stream = TcpStream::connect(address).await?;
-    document(exchange(stream, address, document_request(method, path), body.to_string().into()).await?).await
+    exchange(stream, address, document_request(method, path), body.to_string().into()).await
 }
 
 /// The same over a Unix socket.
@@ -55,9 +55,9 @@ pub async fn call_unix(
     method: http::Method,
     path: &str,
     body: &serde_json::Value,
-) -> Result<(http::StatusCode, serde_json::Value)> {
+) -> Result<http::Response<Incoming>> {
     let stream = UnixStream::connect(socket).await?;
-    document(exchange(stream, "docker", document_request(method, path), body.to_string().into()).await?).await
+    exchange(stream, "docker", document_request(method, path), body.to_string().into()).await
 }
 
 fn document_request(method: http::Method, path: &str) -> http::request::Builder {
@@ -65,7 +65,8 @@ fn document_request(method: http::Method, path: &str) -> http::request::Builder 
     request.header(http::header::CONTENT_TYPE, "application/json")
 }
 
-async fn document(answer: http::Response<Incoming>) -> Result<(http::StatusCode, serde_json::Value)> {
+/// The status and the document of an answer.
+pub async fn document(answer: http::Response<Incoming>) -> Result<(http::StatusCode, serde_json::Value)> {
     let status = answer.status();
     let bytes = answer.into_body().collect().await?.to_bytes();
     Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))

@@ -233,8 +233,8 @@ fn registry_benchmark_commits_to_file_and_etcd() {
 
 #[test]
 fn swarm_creates_and_reads() {
-    let options = swarm::Options { engines: 5, containers: 20, creates: 10, reads: 3 };
-    assert_eq!(swarm::run(&options).expect("it runs").rows(), 8);
+    let options = swarm::Options { engines: 5, containers: 20, creates: 10, reads: 3, waiting: 10 };
+    assert_eq!(swarm::run(&options).expect("it runs").rows(), 9);
 }
 
 #[test]
