@@ -42,9 +42,28 @@ impl Service {
         environment: &[(&str, &str)],
         flags: &[&str],
     ) -> Self {
+        let mut service = Self::prepare(master, folder, spec, environment, flags);
+        service.restart();
+        service
+    }
+
+    /// Starts the scheduler without waiting for its API: it may end before.
+    pub fn begin(master: &str, folder: &Path, spec: &str) -> Self {
+        let mut service = Self::prepare(master, folder, spec, &[], &[]);
+        service.child = Some(service.spawn());
+        service
+    }
+
+    fn prepare(
+        master: &str,
+        folder: &Path,
+        spec: &str,
+        environment: &[(&str, &str)],
+        flags: &[&str],
+    ) -> Self {
         std::fs::create_dir_all(folder).expect("a folder");
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let mut service = Self {
+        let service = Self {
             child: None,
             master: master.to_owned(),
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
@@ -53,7 +72,6 @@ impl Service {
             address: String::new(),
         };
         service.write(spec);
-        service.restart();
         service
     }
 
@@ -115,6 +133,10 @@ impl Service {
             child.kill().expect("the child can be killed");
             child.wait().expect("the child can be waited for");
         }
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.as_mut().is_none_or(|child| child.try_wait().expect("a child").is_some())
     }
 
     /// Waits for it to end by itself.

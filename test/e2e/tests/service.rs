@@ -319,6 +319,22 @@ fn a_second_scheduler_of_the_same_name_terminates() {
 }
 
 #[test]
+fn of_two_schedulers_that_start_together_one_deploys_and_the_other_leaves_nothing() {
+    let cluster = cluster(1);
+    let started = cluster.folder().join("started");
+    let text = spec(1, &started, 32);
+    let mut services = ["first", "second"]
+        .map(|name| Service::begin(&cluster.master.address, &cluster.folder().join(name), &text));
+    let ended = wait_for("one of them to end", || services.iter_mut().position(Service::has_ended));
+    let log = services[ended].log();
+    assert!(log.contains("already run by another scheduler"), "{log}");
+    wait_for("the task of the other", || (running_tasks(&cluster) == 1).then_some(()));
+    let frameworks = cluster.http().get("/frameworks").json().expect("a list");
+    assert_eq!(frameworks["frameworks"].as_array().expect("a list").len(), 1, "{frameworks}");
+    assert!(!services[1 - ended].has_ended(), "it runs on");
+}
+
+#[test]
 fn standby_scheduler_with_etcd_takes_over() {
     if !available(&[Facility::Program("etcd")]) {
         return;

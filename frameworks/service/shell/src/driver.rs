@@ -18,6 +18,7 @@ use tracing::{debug, error, info, warn};
 use crate::agents::Agents;
 use crate::convert::{self, Announced};
 use crate::handle::Waiting;
+use crate::rivals::Rivals;
 
 /// Calls to the master that wait to be sent. What comes on top is lost, as by a broken link.
 pub(crate) const CALLS_QUEUE_MAX: usize = 65_536;
@@ -163,17 +164,48 @@ async fn on_lost_accept(inputs: &tepui_runtime::Handle<Input>, accept: &Accept, 
     }
 }
 
+/// What is decided at the first subscription, before the machine learns of it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub rivals: Rivals,
+    /// The service has no framework in its records.
+    pub is_new: bool,
+    pub halt: watch::Sender<Option<Halt>>,
+}
+
+impl Entry {
+    /// Of two schedulers that started at the same time the later one ends. Its framework is removed only if it is new: it
+    /// owns nothing then.
+    async fn admits(self, caller: &Caller, framework_id: &str) -> bool {
+        let Some(rival) = self.rivals.find_earlier(framework_id).await else { return true };
+        if self.is_new
+            && let Err(error) = caller.call(calls::teardown()).await
+        {
+            warn!(%error, framework_id, "cannot remove the framework of this scheduler");
+        }
+        self.halt.send_replace(Some(Halt::Failed(rival)));
+        false
+    }
+}
+
 /// Feeds events to the machine until the session ends.
 pub(crate) async fn receive_events(
     mut scheduler: Scheduler,
     inputs: tepui_runtime::Handle<Input>,
     agents: Agents,
+    entry: Entry,
 ) {
+    let mut entry = Some(entry);
     while let Some(event) = scheduler.next_event().await {
         let input = match event {
             Event::Subscribed(subscribed) => {
                 let framework_id = subscribed.framework_id.value.clone();
                 info!(framework_id, "subscribed");
+                if let Some(entry) = entry.take()
+                    && !entry.admits(&scheduler.caller(), &framework_id).await
+                {
+                    return;
+                }
                 Input::Subscribed { framework_id }
             }
             Event::Disconnected => {

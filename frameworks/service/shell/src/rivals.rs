@@ -6,34 +6,62 @@ use tracing::warn;
 
 use crate::convert::API_LABEL;
 
-/// Why this scheduler must not start: another one with a framework of its own is connected. A master that does not answer
-/// is no reason: the session waits for it.
-pub(crate) async fn find(client: &Client, service: &str, own_id: Option<&str>) -> Option<String> {
-    let answer = match client.get("/frameworks").await {
-        Ok(answer) => answer,
-        Err(error) => {
-            warn!(%error, "cannot look for other schedulers of the service");
-            return None;
-        }
-    };
-    rival(&answer, service, own_id)
+/// The search for other schedulers of a service.
+#[derive(Clone, Debug)]
+pub(crate) struct Rivals {
+    pub client: Client,
+    pub service: String,
+}
+
+impl Rivals {
+    /// Why this scheduler must not start: another one with a framework of its own is connected.
+    pub async fn find(&self, own_id: Option<&str>) -> Option<String> {
+        rival(&self.frameworks().await?, &self.service, own_id)
+    }
+
+    /// Why this scheduler must not go on after its first subscription: another one that started at the same time registered
+    /// before it.
+    pub async fn find_earlier(&self, own_id: &str) -> Option<String> {
+        earlier_rival(&self.frameworks().await?, &self.service, own_id)
+    }
+
+    /// A master that does not answer is no reason to end: the session waits for it.
+    async fn frameworks(&self) -> Option<Value> {
+        let answer = self.client.get("/frameworks").await;
+        answer.inspect_err(|error| warn!(%error, "cannot look for other schedulers of the service")).ok()
+    }
 }
 
 fn rival(frameworks: &Value, service: &str, own_id: Option<&str>) -> Option<String> {
-    let frameworks = frameworks["frameworks"].as_array()?.iter();
-    let is_rival = |framework: &&Value| {
-        framework["name"] == service
-            && framework["connected"] == true
-            && framework["id"].as_str() != own_id
-            && api_of(framework).is_some()
+    let found = connected(frameworks, service).find(|framework| framework["id"].as_str() != own_id)?;
+    Some(reason(found, service))
+}
+
+fn earlier_rival(frameworks: &Value, service: &str, own_id: &str) -> Option<String> {
+    let registration = |framework: &Value| {
+        (framework["registered_time"].as_f64(), framework["id"].as_str().map(str::to_owned))
     };
-    let found = frameworks.into_iter().find(is_rival)?;
+    let own = connected(frameworks, service).find(|framework| framework["id"] == own_id)?;
+    let mut all = connected(frameworks, service);
+    let earlier = all.find(|framework| registration(framework) < registration(own))?;
+    Some(reason(earlier, service))
+}
+
+/// Connected schedulers of a service.
+fn connected<'f>(frameworks: &'f Value, service: &str) -> impl Iterator<Item = &'f Value> {
+    let all = frameworks["frameworks"].as_array().into_iter().flatten();
+    all.filter(move |framework| {
+        framework["name"] == service && framework["connected"] == true && api_of(framework).is_some()
+    })
+}
+
+fn reason(found: &Value, service: &str) -> String {
     let id = found["id"].as_str().unwrap_or_default();
     let api = api_of(found).unwrap_or_default();
-    Some(format!(
+    format!(
         "service {service} is already run by another scheduler (framework {id}, API {api}); stop that one, \
          give this service another name, or let both share --store=etcd://…"
-    ))
+    )
 }
 
 fn api_of(framework: &Value) -> Option<&str> {
@@ -46,6 +74,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn of_two_schedulers_the_one_that_registered_later_has_a_rival() {
+        let framework = |id: &str, time: f64| json!({"id": id, "name": "db", "connected": true, "registered_time": time, "labels": [{"key": API_LABEL, "value": "http://h:1"}]});
+        for (a, b) in [(1.0, 2.5), (1.5, 1.5)] {
+            let all = json!({"frameworks": [framework("m-0002", b), framework("m-0001", a)]});
+            assert_eq!(earlier_rival(&all, "db", "m-0001"), None);
+            assert!(earlier_rival(&all, "db", "m-0002").expect("a rival").contains("framework m-0001"));
+        }
+        assert_eq!(earlier_rival(&json!({"frameworks": [framework("m-0001", 1.0)]}), "db", "m-0002"), None);
+    }
 
     #[test]
     fn a_connected_scheduler_of_the_same_name_is_a_rival() {

@@ -18,11 +18,11 @@ use tracing::{info, warn};
 
 use crate::agents::{Agents, Timeouts};
 use crate::convert::Announced;
-use crate::driver::{self, CALLS_QUEUE_MAX, Halt, Sink};
+use crate::driver::{self, CALLS_QUEUE_MAX, Entry, Halt, Sink};
 use crate::fault::ServiceFault;
 use crate::handle::{Handle, Waiting};
 use crate::options::Options;
-use crate::rivals;
+use crate::rivals::Rivals;
 
 /// Inputs that wait for the machine.
 const INPUTS_MAX: usize = 16_384;
@@ -83,8 +83,9 @@ impl Term {
         let client = Client::new(&options.masters)
             .map_err(|error| ServiceFault::Master(error.to_string()))?
             .with_credential(options.credential.clone());
+        let rivals = Rivals { client: client.clone(), service: options.spec.name.clone() };
         if finished.is_none()
-            && let Some(rival) = rivals::find(&client, &options.spec.name, framework_id.as_deref()).await
+            && let Some(rival) = rivals.find(framework_id.as_deref()).await
         {
             return Err(ServiceFault::Rival(rival));
         }
@@ -122,9 +123,10 @@ impl Term {
         let credential = options.credential.clone();
         let (known, timeouts) = (Arc::default(), Timeouts::default());
         let agents = Agents { client, credential, inputs: inputs.clone(), views: published, known, timeouts };
+        let entry = Entry { rivals, is_new: framework_id.is_none(), halt: halting.clone() };
         let tasks = vec![
             tokio::spawn(driver::send_calls(queue, caller, inputs.clone(), halting)),
-            tokio::spawn(driver::receive_events(session, inputs, agents.clone())),
+            tokio::spawn(driver::receive_events(session, inputs, agents.clone(), entry)),
             tokio::spawn(agents.watch()),
         ];
         Ok(Self { handle, running, halt, tasks })
