@@ -1,6 +1,7 @@
 //! Every file of `examples/` is run; stores keep their data through failover and replacement, on a real volume driver where the
 //! machine has one.
 
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -40,7 +41,7 @@ fn run(cluster: &Cluster, example: &str, environment: &[(&str, &str)], flags: &[
 }
 
 /// Files of hello-world that need isolators, images, a disk or resources of a role; the others run on every agent.
-const SPECIAL: [&str; 9] = [
+const SPECIAL: [&str; 10] = [
     "host-volumes.yml",
     "image.yml",
     "limits.yml",
@@ -48,9 +49,13 @@ const SPECIAL: [&str; 9] = [
     "pid-namespace.yml",
     "pre-reserved.yml",
     "rlimits.yml",
+    "secrets.yml",
     "seccomp.yml",
     "shared-memory.yml",
 ];
+
+/// A file that needs a volume driver.
+const SHARED_VOLUMES: &str = "shared-volumes.yml";
 
 #[test]
 fn hello_world_files_are_deployed() {
@@ -61,7 +66,8 @@ fn hello_world_files_are_deployed() {
     }
     let files = std::fs::read_dir(examples().join("hello-world")).expect("examples").flatten();
     let mut names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
-    names.retain(|name| name.ends_with(".yml") && !SPECIAL.contains(&name.as_str()));
+    names.retain(|name| name.ends_with(".yml") && name != SHARED_VOLUMES);
+    names.retain(|name| !SPECIAL.contains(&name.as_str()));
     names.sort();
     assert!(names.len() >= 10, "{names:?}");
     for name in names {
@@ -73,6 +79,15 @@ fn hello_world_files_are_deployed() {
                         (service.post("/v1/plans/deploy/continue?phase=hello").status == 200).then_some(())
                     });
                 }
+            }
+            "decommission.yml" => {
+                service.complete("deploy");
+                let spec =
+                    std::fs::read_to_string(examples().join("hello-world").join(&name)).expect("it is read");
+                service.write(&spec.replace("count: 2", "count: 1"));
+                assert_eq!(service.post("/v1/update").status, 200);
+                service.complete("decommission");
+                assert_eq!(service.get("/v1/pod"), json!(["hello-0"]));
             }
             "discovery.yml" => {
                 let info = service.running("hello-1", "hello-1-server").info;
@@ -107,6 +122,12 @@ fn hello_world_files_for_special_agents_are_deployed() {
     // A profile that a task without it does not have.
     let profile = r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}]}"#;
     std::fs::write(folder.path().join("profile"), profile).expect("written");
+    let secrets = folder.path().join("secrets");
+    let secret = secrets.join("hello-secrets-principal/db/password");
+    let mut directories = std::fs::DirBuilder::new();
+    directories.recursive(true).mode(0o700).create(secret.parent().expect("a parent")).expect("made");
+    std::fs::write(&secret, "not told").expect("written");
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).expect("ours");
     let mut all: Vec<Value> =
         [("cpus", 8.0), ("mem", 4096.0), ("disk", 8192.0)].map(|(name, value)| scalar(name, value)).into();
     for (name, value) in [("cpus", 1.0), ("mem", 256.0), ("disk", 1024.0)] {
@@ -121,7 +142,8 @@ fn hello_world_files_for_special_agents_are_deployed() {
     cluster.add_agent(&[
         &format!("--resources={}", json!(all)),
         "--launcher=linux",
-        "--isolation=cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid,namespaces/ipc,linux/seccomp,posix/rlimits,volume/host_path,docker/runtime",
+        "--isolation=cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid,namespaces/ipc,linux/seccomp,posix/rlimits,volume/host_path,volume/secret,docker/runtime",
+        &format!("--secret_dir={}", secrets.display()),
         "--image_providers=docker",
         &format!("--docker_registry={}", images.display()),
         &format!("--seccomp_config_dir={}", folder.path().display()),
@@ -222,6 +244,18 @@ fn options_put_hello_world_on_external_volumes_that_follow_their_pods() {
 }
 
 #[test]
+fn one_volume_is_written_by_a_pod_and_read_by_pods_of_other_agents() {
+    let Some(bench) = Bench::start() else { return };
+    let service = bench.run(&format!("hello-world/{SHARED_VOLUMES}"));
+    service.complete("deploy");
+    let readers = ["reader-0", "reader-1"].map(|pod| service.running(pod, &format!("{pod}-server")).agent);
+    assert_ne!(readers[0], readers[1]);
+    let volume = bench.volume("hello-shared");
+    assert_eq!(std::fs::read_to_string(volume.join("greeting")).expect("written"), "hello\n");
+    assert!(!volume.join("file").exists());
+}
+
+#[test]
 fn redis_fails_over_and_its_data_survives_replacement() {
     if !available(&[
         Facility::Program("redis-server"),
@@ -262,7 +296,13 @@ fn redis_fails_over_and_its_data_survives_replacement() {
     service.running_after("redis-0", "redis-0-server", &first);
     wait_for("the old primary to follow", || (ask(0, &["get", "mountain"]) == "Roraima").then_some(()));
 
-    // A replaced pod has its data from before.
+    // A replaced pod has its data from before: there is no other server that it could have it from.
+    for pod in ["redis-1", "redis-2"] {
+        let task = format!("{pod}-server");
+        let old = service.running(pod, &task);
+        assert_eq!(service.http().post(&format!("/v1/pod/{pod}/pause"), &json!(["server"])).status, 200);
+        service.running_after(pod, &task, &old);
+    }
     let old = service.running("redis-0", "redis-0-server");
     assert_eq!(service.post("/v1/pod/redis-0/replace").status, 200);
     service.running_after("redis-0", "redis-0-server", &old);
