@@ -83,6 +83,11 @@ pods:
     )
 }
 
+/// Pods of which each is on an agent of its own.
+fn apart(spec: &str) -> String {
+    spec.replace("    count: 2\n", "    count: 2\n    placement: 'hostname:UNIQUE'\n")
+}
+
 fn lines(volume: &Path) -> usize {
     std::fs::read_to_string(volume.join("kept")).unwrap_or_default().lines().count()
 }
@@ -173,8 +178,7 @@ fn failed_pods_are_replaced_with_their_data_after_the_timeout_and_one_after_the_
         ("PERMANENT_FAILURE_TIMEOUT_SECS", "2"),
         ("MIN_REPLACE_DELAY_SECS", "5"),
     ];
-    let unique = "    count: 2\n    placement: 'hostname:UNIQUE'\n";
-    let service = bench.service(&spec(2, "", APPENDS).replace("    count: 2\n", unique), &policy);
+    let service = bench.service(&apart(&spec(2, "", APPENDS)), &policy);
     service.complete("deploy");
     let pods = [("node-0", "node-0-server"), ("node-1", "node-1-server")];
     let before = pods.map(|(pod, task)| service.running(pod, task));
@@ -222,12 +226,15 @@ fn read_only_storage_fails_its_task_and_the_relaunch_is_on_the_same_agent() {
 fn shared_volumes_are_mounted_in_all_pods_and_read_only_is_enforced() {
     let Some(bench) = Bench::start(2) else { return };
     let command = "echo $TASK_NAME >> data/kept && exec sleep 100000";
-    let service = bench.service(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED", command), &[]);
+    let shared = ", volume-name: all, volume-sharing: POD_SHARED";
+    let service = bench.service(&apart(&spec(2, shared, command)), &[]);
     service.complete("deploy");
+    let agents = ["node-0", "node-1"].map(|pod| service.running(pod, &format!("{pod}-server")).agent);
+    assert_ne!(agents[0], agents[1]);
     let volume = bench.storage.volume("all");
     wait_for("a line of each pod", || (lines(&volume) == 2).then_some(()));
     let reads = "cat data/kept && ! touch data/x 2>/dev/null && exec sleep 100000";
-    service.write(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED, volume-mode: RO", reads));
+    service.write(&apart(&spec(2, &format!("{shared}, volume-mode: RO"), reads)));
     assert_eq!(service.post("/v1/update").status, 200);
     service.complete("deploy");
     service.running("node-1", "node-1-server");

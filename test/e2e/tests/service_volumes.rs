@@ -81,6 +81,11 @@ pods:
     )
 }
 
+/// Pods of which each is on an agent of its own.
+fn apart(spec: &str) -> String {
+    spec.replace("    count: 2\n", "    count: 2\n    placement: 'hostname:UNIQUE'\n")
+}
+
 const APPENDS: &str = "echo line >> data/kept && exec sleep 100000";
 
 fn lines(volume: &Path) -> usize {
@@ -117,13 +122,16 @@ fn volumes_follow_pods_that_are_restarted_and_replaced() {
 fn shared_volumes_are_mounted_in_all_pods_and_read_only_is_enforced() {
     let Some(bench) = Bench::start(2) else { return };
     let command = "echo $TASK_NAME >> data/kept && exec sleep 100000";
-    let service = bench.service(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED", command), &[]);
+    let shared = ", volume-name: all, volume-sharing: POD_SHARED";
+    let service = bench.service(&apart(&spec(2, shared, command)), &[]);
     service.complete("deploy");
+    let agents = ["node-0", "node-1"].map(|pod| service.running(pod, &format!("{pod}-server")).agent);
+    assert_ne!(agents[0], agents[1]);
     let volume = bench.driver.volume("all");
     wait_for("a line of each pod", || (lines(&volume) == 2).then_some(()));
 
     let reads = "cat data/kept && ! touch data/x 2>/dev/null && exec sleep 100000";
-    service.write(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED, volume-mode: RO", reads));
+    service.write(&apart(&spec(2, &format!("{shared}, volume-mode: RO"), reads)));
     assert_eq!(service.post("/v1/update").status, 200);
     service.complete("deploy");
     service.running("node-1", "node-1-server");
@@ -197,14 +205,8 @@ fn a_provider_that_fails_while_its_task_runs_leads_to_a_relaunch_on_the_same_age
 #[test]
 fn pods_of_drained_and_gone_agents_are_replaced_automatically() {
     let Some(bench) = Bench::start(2) else { return };
-    let service = bench.service(
-        &spec(1, "", APPENDS),
-        &[
-            ("ENABLE_AUTOMATIC_POD_REPLACEMENT", "true"),
-            ("PERMANENT_FAILURE_TIMEOUT_SECS", "1"),
-            ("MIN_REPLACE_DELAY_SECS", "0"),
-        ],
-    );
+    // No policy: nothing else could replace the pod.
+    let service = bench.service(&spec(1, "", APPENDS), &[]);
     service.complete("deploy");
     let first = service.running("node-0", "node-0-server");
     bench.call(&json!({"type": "DRAIN_AGENT", "drain_agent": {"agent_id": {"value": first.agent}}}));
@@ -230,9 +232,7 @@ fn failed_pods_are_replaced_after_the_timeout_and_one_after_the_other() {
         ("PERMANENT_FAILURE_TIMEOUT_SECS", "2"),
         ("MIN_REPLACE_DELAY_SECS", "5"),
     ];
-    let text =
-        spec(2, "", APPENDS).replace("    count: 2\n", "    count: 2\n    placement: 'hostname:UNIQUE'\n");
-    let service = bench.service(&text, &policy);
+    let service = bench.service(&apart(&spec(2, "", APPENDS)), &policy);
     service.complete("deploy");
     let pods = [("node-0", "node-0-server"), ("node-1", "node-1-server")];
     let before = pods.map(|(pod, task)| service.running(pod, task));
