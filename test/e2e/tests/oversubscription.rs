@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const AGENT: [&str; 3] = [
     "--resources=cpus:2;mem:1024;disk:1024",
@@ -58,31 +59,39 @@ fn fixed_estimator_offers_revocable_resources() {
     }
 }
 
-/// Measured by cgroups where there are some, and by /proc.
 #[test]
-fn usage_slack_is_offered_as_revocable() {
-    for isolation in ["--isolation=posix/cpu,posix/mem", "--isolation=cgroups/cpu,cgroups/mem"] {
-        let flags = [
-            "--resources=cpus:2;mem:1024;disk:1024",
-            "--resource_estimator=usage",
-            "--usage_estimator_watch=2secs",
-            "--oversubscribed_resources_interval=1secs",
-            isolation,
-        ];
-        let cluster = Cluster::with(&[], &flags);
-        let mut scheduler = Scheduler::subscribe(&cluster.http(), revocable_framework());
-        let offer = scheduler.fresh_offer();
-        assert_eq!((cpus(&offer, false), cpus(&offer, true)), (2.0, 0.0), "{offer}");
-        let mut idle = Scheduler::task(&offer, "idle", "sleep 1000");
-        idle["resources"] = json!([scalar("cpus", 1.9), scalar("mem", 64.0)]);
-        scheduler.launch(&offer, &[idle]);
-        scheduler.reach("idle", "TASK_RUNNING");
-        // It sleeps, but its start is not forgotten at once.
-        let found = std::iter::repeat_with(|| cpus(&scheduler.offer(), true)).find(|cpus| *cpus > 0.0);
-        assert!(found.is_some_and(|cpus| (0.1..=2.0).contains(&cpus)), "{found:?}");
-        let metrics = cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
-        assert!(metrics["slave/cpus_revocable_total"].as_f64().is_some_and(|cpus| cpus >= 0.1), "{metrics}");
+fn usage_slack_measured_in_proc_is_offered_as_revocable() {
+    usage_slack_is_offered("--isolation=posix/cpu,posix/mem");
+}
+
+#[test]
+fn usage_slack_measured_by_cgroups_is_offered_as_revocable() {
+    if available(&[Facility::Cgroups]) {
+        usage_slack_is_offered("--isolation=cgroups/cpu,cgroups/mem");
     }
+}
+
+fn usage_slack_is_offered(isolation: &str) {
+    let flags = [
+        "--resources=cpus:2;mem:1024;disk:1024",
+        "--resource_estimator=usage",
+        "--usage_estimator_watch=2secs",
+        "--oversubscribed_resources_interval=1secs",
+        isolation,
+    ];
+    let cluster = Cluster::with(&[], &flags);
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), revocable_framework());
+    let offer = scheduler.fresh_offer();
+    assert_eq!((cpus(&offer, false), cpus(&offer, true)), (2.0, 0.0), "{offer}");
+    let mut idle = Scheduler::task(&offer, "idle", "sleep 1000");
+    idle["resources"] = json!([scalar("cpus", 1.9), scalar("mem", 64.0)]);
+    scheduler.launch(&offer, &[idle]);
+    scheduler.reach("idle", "TASK_RUNNING");
+    // It sleeps, but its start is not forgotten at once.
+    let found = std::iter::repeat_with(|| cpus(&scheduler.offer(), true)).find(|cpus| *cpus > 0.0);
+    assert!(found.is_some_and(|cpus| (0.1..=2.0).contains(&cpus)), "{found:?}");
+    let metrics = cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
+    assert!(metrics["slave/cpus_revocable_total"].as_f64().is_some_and(|cpus| cpus >= 0.1), "{metrics}");
 }
 
 #[test]

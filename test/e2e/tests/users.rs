@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Response, Scheduler, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const CREDENTIALS: &str =
     r#"{"credentials":[{"principal":"dev","secret":"s"},{"principal":"agent","secret":"s"}]}"#;
@@ -143,25 +144,42 @@ fn ask(agent: &Http, proof: &str, call: &Value) -> Response {
     agent.send("POST", "/api/v1", &headers, call.to_string().as_bytes())
 }
 
+/// A command that counts the tokens in the environments of all processes that it can read.
+const STEAL: &str = "for pid in /proc/[0-9]*; do tr '\\0' '\\n' < $pid/environ; done 2>/dev/null \
+                     | grep -c AUTHENTICATION_TOKEN > found; mv found stolen; sleep 1000";
+
+/// What it counted, in a sandbox below the work directory of the agent.
+fn stolen(cluster: &Cluster, sandbox: &str) -> String {
+    let file = format!("{}/{sandbox}/stolen", cluster.agents[0].work_dir.display());
+    wait_for("the task to have looked", || {
+        let output = Command::new("sh").args(["-c", &format!("cat {file}")]).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    })
+}
+
 #[test]
 fn executor_token_allows_only_its_containers_and_users() {
+    if !available(&[Facility::Root, Facility::Program("openssl")]) {
+        return;
+    }
     let (cluster, folder) = cluster(ACLS);
     let mut scheduler = subscribe(&cluster);
     let offer = scheduler.offer();
-    // It searches the environment of all processes of its user for a token.
-    let steal = "for pid in /proc/[0-9]*; do tr '\\0' '\\n' < $pid/environ; done 2>/dev/null \
-                 | grep -c AUTHENTICATION_TOKEN > found; mv found stolen; sleep 1000";
-    let task = Scheduler::task(&offer, "thief", steal);
+    let task = Scheduler::task(&offer, "thief", STEAL);
     launch_group(&scheduler, &offer, executor(&scheduler, "e", Value::Null), task);
     let status = scheduler.reach("thief", "TASK_RUNNING");
     let own = status["container_status"]["container_id"].clone();
     let runs = format!("slaves/*/frameworks/*/executors/e/runs/{}", own["parent"]["value"].as_str().unwrap());
-    let runs = format!("{}/{runs}/containers/*/stolen", cluster.agents[0].work_dir.display());
-    let found = wait_for("the task to have looked", || {
-        let output = Command::new("sh").args(["-c", &format!("cat {runs}")]).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    });
-    assert_eq!(found, "0", "tokens that a task of the executor's own user could read");
+    assert_eq!(
+        stolen(&cluster, &format!("{runs}/containers/*")),
+        "0",
+        "tokens that a task of a group could read"
+    );
+    let offer = scheduler.fresh_offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "alone", STEAL)]);
+    scheduler.reach("alone", "TASK_RUNNING");
+    let runs = "slaves/*/frameworks/*/executors/alone/runs/latest";
+    assert_eq!(stolen(&cluster, runs), "0", "tokens that a task could read");
 
     let claims = json!({"fid": scheduler.framework_id, "eid": "e", "cid": own["parent"]["value"]});
     let (agent, bearer) = (cluster.agent_http(), format!("Bearer {}", token(&claims)));
@@ -216,6 +234,9 @@ fn open_paths(dir: &Path) -> String {
 
 #[test]
 fn work_directories_are_private() {
+    if !available(&[Facility::Root]) {
+        return;
+    }
     let secrets = tempfile::tempdir().expect("a temporary directory");
     let credentials = write(secrets.path(), "credentials", CREDENTIALS);
     std::fs::set_permissions(&credentials, PermissionsExt::from_mode(0o644)).expect("the file is ours");
@@ -277,6 +298,9 @@ fn as_unprivileged_user(agent: &Http, call: &Value) -> String {
 
 #[test]
 fn unauthenticated_local_users_cannot_launch_as_root() {
+    if !available(&[Facility::Root, Facility::Program("setpriv")]) {
+        return;
+    }
     let mut cluster = Cluster::without_agents(&[]);
     std::fs::set_permissions(cluster.folder(), PermissionsExt::from_mode(0o755)).expect("it is ours");
     cluster.add_agent(&["--resources=cpus:4;mem:1024;disk:1024"]);

@@ -254,9 +254,11 @@ fn weights_flag_applies_at_the_first_start_only() {
     cluster.master.add_flag("--weights=r0=4");
     cluster.master.restart();
     assert_eq!(weight(&cluster.http(), 1), Some(3));
-    wait_for("the warning", || {
-        cluster.master.log().contains("--weights applies to the first start only").then_some(())
+    let warning = wait_for("the warning", || {
+        let log = cluster.master.log();
+        log.lines().find(|line| line.contains("--weights applies to the first start only")).map(str::to_owned)
     });
+    assert!(warning.contains("r0=4 (it is 3)"), "{warning}");
     cluster.master.kill();
     cluster.master.remove_flag("--weights=r0=4");
     let log_length = cluster.master.log().len();
