@@ -115,7 +115,7 @@ impl Cache {
             Ok(answer) => answer.clone(),
             Err(_) => None,
         };
-        answer.unwrap_or_else(|| Err(Refusal::Failed(String::from("the download was aborted"))))
+        answer.unwrap_or_else(|| Err(aborted()))
     }
 
     /// How many bytes it holds, and how many it may.
@@ -164,6 +164,7 @@ impl Cache {
         file: Result<Arc<CachedFile>, Refusal>,
         work: Option<F>,
     ) {
+        let filling = Filling { cache: self, key, sender };
         let outcome = async {
             match (file, work) {
                 (Ok(file), Some(work)) => match work.await {
@@ -172,12 +173,12 @@ impl Cache {
                     Outcome::Failed { message } => Err(Refusal::Failed(message)),
                 },
                 (Err(refusal), _) => Err(refusal),
-                (Ok(_), None) => Err(Refusal::Failed(String::from("the download was aborted"))),
+                (Ok(_), None) => Err(aborted()),
             }
         };
         tokio::select! {
-            outcome = outcome => self.settle(&key, &sender, outcome),
-            () = self.abandoned(&key, &sender) => (),
+            outcome = outcome => filling.cache.settle(&filling.key, &filling.sender, outcome),
+            () = filling.cache.abandoned(&filling.key, &filling.sender) => (),
         }
     }
 
@@ -212,6 +213,29 @@ impl Cache {
         // Every change of the state is whole before anything can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A download in progress. After a panic in it no request may wait for its slot.
+struct Filling {
+    cache: Arc<Cache>,
+    key: Key,
+    sender: Arc<watch::Sender<Option<Answer>>>,
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        let mut state = self.cache.lock();
+        if let Some(Slot::Downloading(sender)) = state.slots.get(&self.key)
+            && Arc::ptr_eq(sender, &self.sender)
+        {
+            state.slots.remove(&self.key);
+            self.sender.send_replace(Some(Err(aborted())));
+        }
+    }
+}
+
+fn aborted() -> Refusal {
+    Refusal::Failed(String::from("the download was aborted"))
 }
 
 enum Looked {
@@ -376,6 +400,16 @@ mod tests {
         }
         dropped.await.expect_err("the download was dropped");
         assert!(!kit.is_cached("a", 1).await);
+    }
+
+    #[tokio::test]
+    async fn download_that_panics_fails_its_waiters_and_is_restarted_on_request() {
+        let kit = Kit::new(10);
+        let panicking = |_: PathBuf, _: u64| async { panic!("no such header") };
+        let failed = kit.cache.get(None, "a", "a", panicking).await.expect_err("it panicked");
+        assert_eq!(failed, aborted());
+        assert!(!kit.is_cached("a", 1).await);
+        assert!(kit.is_cached("a", 1).await);
     }
 
     /// Polls once, after letting other tasks run.
