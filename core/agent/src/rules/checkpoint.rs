@@ -8,7 +8,7 @@ use rpds::{QueueSync, RedBlackTreeMapSync};
 use tepui_fsm::Wall;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as stored;
-use tepui_resources::Resource;
+use tepui_resources::{Resource, Resources};
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId, Termination};
 
 use crate::Record;
@@ -68,6 +68,7 @@ pub(crate) fn rebuilt_executor(
     agent: &Agent,
     framework: &FrameworkId,
     executor: stored::StoredExecutor,
+    own: Resources,
 ) -> Executor {
     use stored::stored_executor::Phase;
     let id = ExecutorId::from(&*executor.info.executor_id);
@@ -81,6 +82,7 @@ pub(crate) fn rebuilt_executor(
         id,
         framework_id: framework.clone(),
         info: Arc::new(executor.info.into_option().unwrap_or_default()),
+        own,
         generated: executor.generated,
         container_id,
         sandbox: sandbox.into(),

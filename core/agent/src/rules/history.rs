@@ -167,21 +167,24 @@ fn numbers_in(framework: &Framework) -> Vec<u64> {
     completed.flat_map(|executor| numbers_of(executor)).chain(framework.history).collect()
 }
 
-/// Puts back what was kept; the keys of what has no place any more. Executors come after their tasks, frameworks after
-/// their executors.
-pub(crate) fn restore(agent: &mut Agent, entries: BTreeMap<u64, stored::StoredHistory>) -> Vec<String> {
+/// Puts back what was kept, with the resources of each; the keys of what has no place any more. Executors come after
+/// their tasks, frameworks after their executors.
+pub(crate) fn restore(
+    agent: &mut Agent,
+    entries: BTreeMap<u64, (stored::StoredHistory, Resources)>,
+) -> Vec<String> {
     agent.history_newest = entries.keys().next_back().copied().unwrap_or(0);
     let numbers: Vec<u64> = entries.keys().copied().collect();
     let mut tasks: BTreeMap<ContainerId, Vec<Arc<Task>>> = BTreeMap::new();
     let mut executors: BTreeMap<FrameworkId, Vec<Arc<Executor>>> = BTreeMap::new();
     let mut frameworks = Vec::new();
-    for (number, entry) in entries {
+    for (number, (entry, resources)) in entries {
         let id = FrameworkId::from(&*entry.framework_id);
         if let Some(task) = entry.task.into_option() {
             let container = ContainerId::from(&*entry.container_id);
-            tasks.entry(container).or_default().push(Arc::new(restored_task(number, task)));
+            tasks.entry(container).or_default().push(Arc::new(restored_task(number, task, resources)));
         } else if let Some(executor) = entry.executor.into_option() {
-            let mut executor = rebuilt_executor(agent, &id, executor);
+            let mut executor = rebuilt_executor(agent, &id, executor, resources);
             executor.history = Some(number);
             give_tasks(&mut executor, &mut tasks);
             executors.entry(id).or_default().push(Arc::new(executor));
@@ -244,11 +247,11 @@ fn give_tasks(executor: &mut Executor, tasks: &mut BTreeMap<ContainerId, Vec<Arc
     }
 }
 
-fn restored_task(number: u64, task: pb::Task) -> Task {
+fn restored_task(number: u64, task: pb::Task, resources: Resources) -> Task {
     Task {
         id: TaskId::from(&*task.task_id),
         info: Arc::new(pb::TaskInfo::default()), // Of tasks that wait alone more is shown than of those that ended.
-        resources: Resources::from_proto(&task.resources).unwrap_or_default(),
+        resources,
         task,
         stage: TaskStage::Terminated,
         delivery: (0, false),

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use core::borrow::Borrow;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_resources::{Name, Resources};
+use tepui_resources::Name;
 use tepui_types::group_limits;
 
 use crate::Config;
@@ -19,7 +19,6 @@ pub(crate) const LIMITED: [(&str, Name); 2] = [("cpus", Name::Cpus), ("mem", Nam
 /// of the executor's own share. Without a request a task is best effort. A limit of the whole group overrides all of
 /// that.
 pub(crate) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f64> {
-    let own = Resources::from_proto(&executor.info.resources).unwrap_or_default();
     let mut all = BTreeMap::new();
     // The master has refused what cannot be understood.
     let group = match config.task_group_limits {
@@ -43,7 +42,7 @@ pub(crate) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f
             let request = || task.resources.amount(&key).to_f64();
             of(task).unwrap_or_else(request)
         });
-        all.insert(name.to_string(), own.amount(&key).to_f64() + tasks.sum::<f64>());
+        all.insert(name.to_string(), executor.own.amount(&key).to_f64() + tasks.sum::<f64>());
     }
     all
 }

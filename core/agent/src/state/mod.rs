@@ -99,6 +99,8 @@ pub struct Executor {
     pub id: ExecutorId,
     pub framework_id: FrameworkId,
     pub info: Arc<pb::ExecutorInfo>,
+    /// Those of its info.
+    pub own: Resources,
     /// Made by the agent for a task that has a command and no executor.
     pub generated: bool,
     pub container_id: ContainerId,
@@ -388,7 +390,7 @@ impl Executor {
     pub(crate) fn own_allocated(&self) -> Resources {
         match self.generated {
             true => Resources::default(),
-            false => Resources::from_proto(&self.info.resources).unwrap_or_default(),
+            false => self.own.clone(),
         }
     }
 
@@ -405,8 +407,7 @@ impl Executor {
 
     /// What its container may use: its own resources and those of its live tasks.
     pub fn resources(&self) -> Resources {
-        let own = Resources::from_proto(&self.info.resources).unwrap_or_default();
-        self.live_tasks().fold(own, |sum, task| sum + &task.resources)
+        self.live_tasks().fold(self.own.clone(), |sum, task| sum + &task.resources)
     }
 }
 

@@ -16,6 +16,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::executor as executor_api;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::tepui::agent::v1::event;
+use tepui_proto::wire;
 use tepui_types::{
     ConnId, ContainerEvent, ContainerId, ContainerOp, DiskRoom, ExecutorId, FrameworkId, LaunchSpec,
     LaunchStage, RecoveredContainer, TaskId, Termination,
@@ -250,6 +251,13 @@ impl World {
         match words {
             ["corrupt", key] => {
                 self.store.insert((*key).into(), Vec::from([0xff, 0xff, 0xff]));
+            }
+            ["corrupt", key, "resources"] => {
+                let stored = &self.store[*key];
+                let mut executor: link::StoredExecutor = wire::decode_record(stored).expect("an executor");
+                let info = executor.info.get_or_insert_default();
+                info.resources.push(pb::Resource { name: "cpus".into(), ..Default::default() });
+                self.store.insert((*key).into(), wire::encode(&executor));
             }
             ["save", start] => {
                 let saved = self.store.iter().filter(|(key, _)| key.starts_with(start));

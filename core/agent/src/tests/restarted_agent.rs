@@ -124,6 +124,23 @@ fn unreadable_records_stop_a_strict_start_and_are_discarded_otherwise() {
 }
 
 #[test]
+fn executors_with_invalid_resources_are_unreadable_records() {
+    replay_ready(expect![[r#"
+        > launch t1
+        ...
+        > corrupt executor/F/t1 resources
+        > restart
+          refuses to start: cannot read the record 'executor/F/t1': Resource 'cpus' is invalid:
+              Invalid scalar resource: 'scalar' and no other value must be set; put the work directory
+              back as it was, or start with --no-strict to go on without this record
+        > lenient
+        > restart
+          = discarded executor/F/t1 task/F/t1/t1
+          container recover
+    "#]]);
+}
+
+#[test]
 fn expired_sandboxes_are_removed_after_a_restart() {
     replay_ready(expect![[r#"
         > launch t1

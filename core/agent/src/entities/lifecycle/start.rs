@@ -25,7 +25,7 @@ use crate::state::{Executor, ExecutorEvent, ExecutorPhase, Task, TaskStage};
 pub(crate) fn add(
     agent: &mut Agent,
     framework: &FrameworkId,
-    info: pb::ExecutorInfo,
+    (info, own): (pb::ExecutorInfo, Resources),
     (generated, no_root): (bool, bool),
     added: Wall,
 ) -> ExecutorId {
@@ -37,6 +37,7 @@ pub(crate) fn add(
         id: id.clone(),
         framework_id: framework.clone(),
         info: Arc::new(info),
+        own,
         generated,
         container_id,
         sandbox: sandbox.into(),
@@ -161,7 +162,12 @@ fn task_command(executor: &Executor) -> Option<pb::CommandInfo> {
 }
 
 /// A task as it is when it comes in.
-pub(crate) fn new_task(agent: &Agent, framework: &FrameworkId, info: pb::TaskInfo) -> Task {
+pub(crate) fn new_task(
+    agent: &Agent,
+    framework: &FrameworkId,
+    info: pb::TaskInfo,
+    resources: Resources,
+) -> Task {
     let executor_id = info.executor.as_option().map(|executor| (*executor.executor_id).clone());
     let user = info.command.user.clone().or_else(|| info.executor.command.user.clone());
     let task = pb::Task {
@@ -183,7 +189,7 @@ pub(crate) fn new_task(agent: &Agent, framework: &FrameworkId, info: pb::TaskInf
     };
     Task {
         id: TaskId::from(&*info.task_id),
-        resources: Resources::from_proto(&info.resources).unwrap_or_default(),
+        resources,
         info: Arc::new(info),
         task,
         stage: TaskStage::Queued { held_back: false },

@@ -26,6 +26,13 @@ use crate::state::paths;
 use crate::state::transition::Transition;
 use crate::state::{Delivery, ExecutorEvent, ExecutorPhase, Phase, TaskStage, has_capability};
 
+/// The resources of a launch.
+struct Requests {
+    executor: Resources,
+    /// In the order of the tasks.
+    tasks: Vec<Resources>,
+}
+
 struct Refused {
     reason: Reason,
     message: String,
@@ -55,11 +62,10 @@ pub(crate) fn run(agent: &mut Agent, now: Now, mut launching: Launching, out: &m
     }
     inject_allocation(&mut launching);
     lifecycle::update_framework(agent, launching.framework.clone(), out);
-    if let Some(refused) = reject(agent, &framework, &launching) {
-        drop_tasks(agent, now, &framework, &launching, &refused, out);
-        return;
+    match check(agent, &framework, &launching) {
+        Ok(requests) => accept(agent, now, &framework, launching, requests, out),
+        Err(refused) => drop_tasks(agent, now, &framework, &launching, &refused, out),
     }
-    accept(agent, now, &framework, launching, out);
 }
 
 /// A task is launched under the id of a task that terminated here: its framework acknowledged that, and the
@@ -104,19 +110,19 @@ fn inject_allocation(launching: &mut Launching) {
 }
 
 /// The checks, in their order.
-fn reject(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Option<Refused> {
+fn check(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Result<Requests, Refused> {
     let id = ExecutorId::from(&*launching.executor.executor_id);
-    let refused = |reason: Reason, message: &str| Some(Refused { reason, message: message.into() });
+    let refused = |reason: Reason, message: &str| Err(Refused { reason, message: message.into() });
     if let Some(message) = users::unauthorized(agent, launching) {
         let reason = match launching.group {
             true => Reason::REASON_TASK_GROUP_UNAUTHORIZED,
             false => Reason::REASON_TASK_UNAUTHORIZED,
         };
-        return Some(Refused { reason, message });
+        return Err(Refused { reason, message });
     }
     let missing = launching.tasks.iter().find_map(|task| unenforced(agent, task));
     if let Some(message) = missing.or_else(|| unenforced_group(agent, &launching.executor)) {
-        return Some(Refused { reason: Reason::REASON_TASK_INVALID, message });
+        return Err(Refused { reason: Reason::REASON_TASK_INVALID, message });
     }
     if launching.tasks.iter().any(|task| task.resources.is_empty()) && !agent.config.best_effort_tasks {
         let message = "A task without resources needs an agent with --best_effort_tasks";
@@ -126,15 +132,14 @@ fn reject(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Opti
         let message = "Task was received while agent was already draining";
         return refused(Reason::REASON_AGENT_DRAINING, message);
     }
-    if launching.tasks.iter().any(|task| uses_unknown(agent, &task.resources)) {
-        return refused(Reason::REASON_RESOURCES_UNKNOWN, "Task uses resources that the agent does not have");
-    }
-    if uses_unknown(agent, &launching.executor.resources) {
-        return refused(
-            Reason::REASON_RESOURCES_UNKNOWN,
-            "Executor uses resources that the agent does not have",
-        );
-    }
+    let unknown = Reason::REASON_RESOURCES_UNKNOWN;
+    let tasks = launching.tasks.iter().map(|task| known_resources(agent, &task.resources));
+    let Some(tasks) = tasks.collect::<Option<Vec<_>>>() else {
+        return refused(unknown, "Task uses resources that the agent does not have");
+    };
+    let Some(executor) = known_resources(agent, &launching.executor.resources) else {
+        return refused(unknown, "Executor uses resources that the agent does not have");
+    };
     let terminated = Reason::REASON_EXECUTOR_TERMINATED;
     let existing = agent.state.executor(framework, &id).map(|executor| &executor.phase);
     match (existing, launching.launch_executor) {
@@ -149,7 +154,7 @@ fn reject(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Opti
         (
             None | Some(ExecutorPhase::Pending | ExecutorPhase::Registering | ExecutorPhase::Running { .. }),
             _,
-        ) => None,
+        ) => Ok(Requests { executor, tasks }),
     }
 }
 
@@ -170,15 +175,16 @@ fn unenforced_group(agent: &Agent, executor: &pb::ExecutorInfo) -> Option<String
     missing_isolator(&agent.config.isolation, &limits)
 }
 
-/// Whether a dynamic reservation or persistent volume among these is not the agent's.
-fn uses_unknown(agent: &Agent, resources: &[pb::Resource]) -> bool {
-    let Ok(resources) = Resources::from_proto(resources) else { return true };
+/// None if they are invalid, or a dynamic reservation or persistent volume among them is not the agent's.
+fn known_resources(agent: &Agent, resources: &[pb::Resource]) -> Option<Resources> {
+    let resources = Resources::from_proto(resources).ok()?;
     let kept = |resource: &&Resource| resource.is_dynamically_reserved() || resource.is_persistent_volume();
     let unknown = |resource: &Resource| {
         let plain = resource.clone().with_allocation(None);
         !agent.state.total.contains_resource(&plain)
     };
-    resources.iter().filter(kept).any(unknown)
+    let has_unknown = resources.iter().filter(kept).any(unknown);
+    (!has_unknown).then_some(resources)
 }
 
 /// Tasks of a framework that need not be known here: it was over, and another master took it in again before everything of it
@@ -228,19 +234,27 @@ fn drop_tasks(
     }
 }
 
-fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launching, out: &mut Out) {
+fn accept(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    launching: Launching,
+    requests: Requests,
+    out: &mut Out,
+) {
     let id = ExecutorId::from(&*launching.executor.executor_id);
     let new = agent.state.executor(framework, &id).is_none();
     let borrows = launching.borrows();
     if new {
         unschedule(agent, framework, &id, out);
         let no_root = launching.no_root || !users::may_use_root(agent, &launching.framework);
-        lifecycle::add(agent, framework, launching.executor, (launching.generated, no_root), now.wall);
+        let executor = (launching.executor, requests.executor);
+        lifecycle::add(agent, framework, executor, (launching.generated, no_root), now.wall);
     }
     let delivery = next_delivery(agent, framework, &id);
     let mut ids = Vec::new();
-    for info in launching.tasks {
-        let mut task = lifecycle::new_task(agent, framework, info);
+    for (info, resources) in launching.tasks.into_iter().zip(requests.tasks) {
+        let mut task = lifecycle::new_task(agent, framework, info, resources);
         task.delivery = (delivery, launching.group);
         let task_id = task.id.clone();
         if let Some(executor) = agent.state.executor_mut(framework, &id) {

@@ -29,7 +29,12 @@ impl Depth {
     }
 }
 
-pub(super) fn check(config: &Config, id: &ContainerId, call: &LaunchContainer) -> Result<(), Rejection> {
+/// The resources of the call, if it is valid.
+pub(super) fn check(
+    config: &Config,
+    id: &ContainerId,
+    call: &LaunchContainer,
+) -> Result<Resources, Rejection> {
     let resources = Resources::from_proto(&call.resources).map_err(invalid)?;
     let own_cgroups = call.container.linux_info.share_cgroups.map(|shared| !shared);
     match (Depth::of(id), own_cgroups) {
@@ -51,7 +56,7 @@ pub(super) fn check(config: &Config, id: &ContainerId, call: &LaunchContainer) -
     check_limits(config, call, &resources)?;
     match missing_isolator(&config.isolation, &call.limits) {
         Some(problem) => Err(invalid(problem)),
-        None => Ok(()),
+        None => Ok(resources),
     }
 }
 

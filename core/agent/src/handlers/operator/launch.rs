@@ -83,7 +83,7 @@ fn launch(
     out: &mut Out,
 ) -> Answered {
     let id = checked_id(&call.container_id)?;
-    check(&agent.config, &id, &call)?;
+    let requests = check(&agent.config, &id, &call)?;
     if executor_in(agent, &id).is_some() {
         return Ok(Some(Answer::Accepted));
     }
@@ -118,7 +118,8 @@ fn launch(
         }
         None => None,
     };
-    let mut spec = spec(agent, &id, call, user);
+    let limits = limits(agent, &id, &call, &requests);
+    let mut spec = spec(agent, &id, call, limits, user);
     check_user(agent, caller, &mut spec)?;
     if is_session {
         spec.is_session = true;
@@ -174,12 +175,16 @@ fn live_parent_user(agent: &Agent, parent: &ContainerId) -> Result<Option<String
 }
 
 /// Those of the call; without a request and with cgroups of its own a task may use what others leave.
-fn limits(agent: &Agent, id: &ContainerId, call: &LaunchContainer) -> BTreeMap<String, f64> {
+fn limits(
+    agent: &Agent,
+    id: &ContainerId,
+    call: &LaunchContainer,
+    requests: &Resources,
+) -> BTreeMap<String, f64> {
     let mut limits: BTreeMap<String, f64> =
         call.limits.iter().map(|(name, limit)| (name.clone(), limit.value)).collect();
     let own_cgroups = id.parent().is_some() && call.container.linux_info.share_cgroups == Some(false);
     if agent.config.best_effort_tasks && own_cgroups {
-        let requests = Resources::from_proto(&call.resources).unwrap_or_default();
         for (name, _) in LIMITED.iter().filter(|(_, key)| requests.amount(key).is_zero()) {
             limits.entry((*name).into()).or_insert(f64::INFINITY);
         }
@@ -187,8 +192,14 @@ fn limits(agent: &Agent, id: &ContainerId, call: &LaunchContainer) -> BTreeMap<S
     limits
 }
 
-fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Option<String>) -> LaunchSpec {
-    let (sandbox, limits) = (sandbox_of(agent, id), limits(agent, id, &call));
+fn spec(
+    agent: &Agent,
+    id: &ContainerId,
+    call: LaunchContainer,
+    limits: BTreeMap<String, f64>,
+    inherited: Option<String>,
+) -> LaunchSpec {
+    let sandbox = sandbox_of(agent, id);
     let command: pb::CommandInfo = call.command.into_option().unwrap_or_default();
     let mut environment = Environment::new();
     environment.insert("MESOS_SANDBOX".into(), sandbox.clone());

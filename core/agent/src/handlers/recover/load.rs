@@ -1,31 +1,34 @@
-//! From keys and values to records. Nothing is interpreted yet; an unreadable one is an error or is left out.
+//! From keys and values to records, of which only resources are interpreted yet; an unreadable one is an error or is left
+//! out.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as stored;
 use tepui_proto::{Wire, wire};
+use tepui_resources::Resources;
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
 
 use super::RecoverError;
 use crate::state::key::Key;
 
-/// Everything that was recorded.
+/// Everything that was recorded; records of something with resources have them beside themselves.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
-    pub(super) agent: Option<stored::StoredAgent>,
+    pub(super) agent: Option<(stored::StoredAgent, Resources)>,
     pub(super) boot_id: Option<String>,
     pub(super) resources: Option<stored::StoredResources>,
     pub(super) drain: Option<stored::StoredDrain>,
     pub(super) frameworks: BTreeMap<FrameworkId, stored::StoredFramework>,
-    pub(super) executors: BTreeMap<(FrameworkId, ExecutorId), stored::StoredExecutor>,
-    pub(super) tasks: BTreeMap<(FrameworkId, ExecutorId, TaskId), stored::StoredTask>,
+    pub(super) executors: BTreeMap<(FrameworkId, ExecutorId), (stored::StoredExecutor, Resources)>,
+    pub(super) tasks: BTreeMap<(FrameworkId, ExecutorId, TaskId), (stored::StoredTask, Resources)>,
     pub(super) updates: BTreeMap<(FrameworkId, TaskId, u64), stored::StoredUpdate>,
     pub(super) operations: BTreeMap<[u8; 16], stored::StoredOperation>,
     pub(super) containers: BTreeMap<ContainerId, stored::StoredContainer>,
-    pub(super) history: BTreeMap<u64, stored::StoredHistory>,
+    pub(super) history: BTreeMap<u64, (stored::StoredHistory, Resources)>,
     pub(super) paths: BTreeMap<String, stored::StoredPath>,
     /// Keys of unreadable values.
     pub(super) unreadable: Vec<String>,
@@ -52,7 +55,11 @@ pub(super) fn load(
 
 fn ingest_record(loaded: &mut Loaded, key: Key, value: &[u8]) -> Result<(), String> {
     match key {
-        Key::Agent => loaded.agent = Some(decode(value)?),
+        Key::Agent => {
+            let agent: stored::StoredAgent = decode(value)?;
+            let resources = parse(&agent.info.resources)?;
+            loaded.agent = Some((agent, resources));
+        }
         Key::BootId => loaded.boot_id = Some(String::from_utf8_lossy(value).to_string()),
         Key::Resources => loaded.resources = Some(decode(value)?),
         Key::Drain => loaded.drain = Some(decode(value)?),
@@ -65,13 +72,15 @@ fn ingest_record(loaded: &mut Loaded, key: Key, value: &[u8]) -> Result<(), Stri
             let executor: stored::StoredExecutor = decode(value)?;
             same("framework", framework.as_str(), &executor.framework_id.value)?;
             same("executor", id.as_str(), &executor.info.executor_id.value)?;
-            loaded.executors.insert((framework, id), executor);
+            let resources = parse(&executor.info.resources)?;
+            loaded.executors.insert((framework, id), (executor, resources));
         }
         Key::Task(framework, executor, id) => {
             let task: stored::StoredTask = decode(value)?;
             same("executor", executor.as_str(), &task.executor_id.value)?;
             same("task", id.as_str(), &task.info.task_id.value)?;
-            loaded.tasks.insert((framework, executor, id), task);
+            let resources = parse(&task.info.resources)?;
+            loaded.tasks.insert((framework, executor, id), (task, resources));
         }
         Key::Update(framework, task, seq) => {
             let update: stored::StoredUpdate = decode(value)?;
@@ -88,7 +97,12 @@ fn ingest_record(loaded: &mut Loaded, key: Key, value: &[u8]) -> Result<(), Stri
             loaded.containers.insert(own, container);
         }
         Key::History(number) => {
-            loaded.history.insert(number, decode(value)?);
+            let entry: stored::StoredHistory = decode(value)?;
+            let resources = match entry.task.as_option() {
+                Some(task) => parse(&task.resources)?,
+                None => parse(&entry.executor.info.resources)?,
+            };
+            loaded.history.insert(number, (entry, resources));
         }
         Key::Path(path) => {
             loaded.paths.insert(path, decode(value)?);
@@ -99,6 +113,10 @@ fn ingest_record(loaded: &mut Loaded, key: Key, value: &[u8]) -> Result<(), Stri
 
 fn decode<M: Wire>(value: &[u8]) -> Result<M, String> {
     wire::decode_record(value).map_err(|err| err.to_string())
+}
+
+fn parse(resources: &[pb::Resource]) -> Result<Resources, String> {
+    Resources::from_proto(resources).map_err(|err| err.to_string())
 }
 
 fn same(what: &str, key: &str, value: &str) -> Result<(), String> {

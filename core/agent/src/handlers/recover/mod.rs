@@ -89,7 +89,7 @@ impl Agent {
         agent.state.counters.recovery_errors = loaded.unreadable.len() as u64;
         agent.gc = loaded.paths.iter().map(|(path, kept)| (path.clone(), since(kept))).collect();
         agent.recovery.rebooted = loaded.boot_id.as_ref().is_some_and(|old| *old != agent.config.boot_id);
-        let Some(former) = loaded.agent.take() else {
+        let Some((former, former_total)) = loaded.agent.take() else {
             // Nothing can belong to an agent without a name.
             agent.recovery.discard = all_keys(loaded);
             return Ok(agent);
@@ -97,7 +97,8 @@ impl Agent {
         let info = former.info.into_option().unwrap_or_default();
         let additive = agent.config.reconfiguration_additive;
         let id = info.id.clone();
-        match reconfigure::problem(&info, &agent.state.info, additive) {
+        let (old, new) = ((&info, &former_total), (&*agent.state.info, &agent.state.total));
+        match reconfigure::problem(old, new, additive) {
             Some(_) if agent.recovery.rebooted => {
                 agent.recovery.former = Some(paths::agent_directory(&agent.config.work_dir, &id.value));
                 agent.recovery.discard = all_keys(loaded);

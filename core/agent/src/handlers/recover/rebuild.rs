@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use tepui_fsm::Wall;
 use tepui_proto::tepui::agent::v1 as stored;
+use tepui_resources::Resources;
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId, Termination};
 
 use super::load::Loaded;
@@ -39,7 +40,7 @@ pub(super) fn rebuild(agent: &mut Agent, loaded: Loaded) -> Vec<String> {
             left_out.push(Key::Task(key.0, key.1, key.2).text());
             continue;
         }
-        deliveries.push((task.delivery, task.group == Some(true), key.clone()));
+        deliveries.push((task.0.delivery, task.0.group == Some(true), key.clone()));
         add_task(agent, &key.0, &key.1, task);
     }
     for (key, update) in loaded.updates {
@@ -72,9 +73,9 @@ fn add_executor(
     agent: &mut Agent,
     framework: &FrameworkId,
     id: &ExecutorId,
-    executor: stored::StoredExecutor,
+    (executor, own): (stored::StoredExecutor, Resources),
 ) -> bool {
-    let executor = rebuilt_executor(agent, framework, executor);
+    let executor = rebuilt_executor(agent, framework, executor, own);
     let container_id = executor.container_id.clone();
     let Some(owner) = agent.state.framework_mut(framework) else { return false };
     owner.executors.insert_mut(id.clone(), Arc::new(executor));
@@ -82,7 +83,12 @@ fn add_executor(
     true
 }
 
-fn add_task(agent: &mut Agent, framework: &FrameworkId, executor: &ExecutorId, task: stored::StoredTask) {
+fn add_task(
+    agent: &mut Agent,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    (task, resources): (stored::StoredTask, Resources),
+) {
     let delivery = task.delivery;
     let group = task.group == Some(true);
     let held_back = task.held_back == Some(true);
@@ -90,7 +96,8 @@ fn add_task(agent: &mut Agent, framework: &FrameworkId, executor: &ExecutorId, t
         Some(kill) => Kill::Requested { policy: kill.policy.into_option() },
         None => Kill::NotRequested,
     };
-    let mut task = lifecycle::new_task(agent, framework, task.info.into_option().unwrap_or_default());
+    let info = task.info.into_option().unwrap_or_default();
+    let mut task = lifecycle::new_task(agent, framework, info, resources);
     task.delivery = (delivery, group);
     let Some(executor) = agent.state.executor_mut(framework, executor) else { return };
     executor.deliveries = executor.deliveries.max(delivery);

@@ -8,8 +8,13 @@ use tepui_resources::Resources;
 
 const PORT: i32 = 5051;
 
-/// Why the agent is not the one it was; `additive` allows more resources and attributes than before.
-pub(super) fn problem(old: &pb::AgentInfo, new: &pb::AgentInfo, additive: bool) -> Option<String> {
+/// Why the agent is not the one it was; `additive` allows more resources and attributes than before. Each has its
+/// resources beside it.
+pub(super) fn problem(
+    (old, old_total): (&pb::AgentInfo, &Resources),
+    (new, new_total): (&pb::AgentInfo, &Resources),
+    additive: bool,
+) -> Option<String> {
     if old.hostname != new.hostname {
         return Some(format!("its hostname was '{}' and is '{}'", old.hostname, new.hostname));
     }
@@ -20,10 +25,8 @@ pub(super) fn problem(old: &pb::AgentInfo, new: &pb::AgentInfo, additive: bool) 
     if old.domain != new.domain && (old.domain.is_set() || !additive) {
         return Some("its domain changed".into());
     }
-    let total = |info: &pb::AgentInfo| Resources::from_proto(&info.resources).unwrap_or_default();
-    let (was, is) = (total(old), total(new));
-    if if additive { !is.contains(&was) } else { was != is } {
-        return Some(format!("its resources were {was} and are {is}"));
+    if if additive { !new_total.contains(old_total) } else { old_total != new_total } {
+        return Some(format!("its resources were {old_total} and are {new_total}"));
     }
     if !additive && old.attributes.len() != new.attributes.len() {
         return Some("attributes were added or removed".into());
@@ -67,6 +70,11 @@ mod tests {
         pb::AgentInfo { hostname: "h".into(), resources: resources(given), attributes, ..Default::default() }
     }
 
+    fn compared(old: &pb::AgentInfo, new: &pb::AgentInfo, additive: bool) -> Option<String> {
+        let total = |info: &pb::AgentInfo| Resources::from_proto(&info.resources).expect("valid");
+        problem((old, &total(old)), (new, &total(new)), additive)
+    }
+
     #[test]
     fn additive_reconfiguration_rules() {
         let old = info("cpus:2;mem:64", &[("rack", 1.0)]);
@@ -82,11 +90,11 @@ mod tests {
             (renamed, false, false),
             (moved, false, false),
         ] {
-            assert_eq!(problem(&old, &new, false).is_none(), equal, "{new:?}");
-            assert_eq!(problem(&old, &new, true).is_none(), additive, "{new:?}");
+            assert_eq!(compared(&old, &new, false).is_none(), equal, "{new:?}");
+            assert_eq!(compared(&old, &new, true).is_none(), additive, "{new:?}");
         }
         assert_eq!(
-            problem(&old, &info("cpus:2;mem:64", &[("rack", 2.0)]), true).as_deref(),
+            compared(&old, &info("cpus:2;mem:64", &[("rack", 2.0)]), true).as_deref(),
             Some("its attribute 'rack' changed")
         );
     }
