@@ -11,6 +11,7 @@ mod fault;
 mod in_docker;
 mod isolate;
 mod memory;
+mod options;
 mod paths;
 mod provision;
 mod recovery;
@@ -19,10 +20,8 @@ mod session;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use tepui_types::{
     ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
@@ -30,87 +29,29 @@ use tepui_types::{
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use self::container::{Command, Container, LaunchDependencies};
+pub use self::options::{ContainerizerFault, Options};
 use self::paths::Paths;
 use self::recovery::State;
 use self::update::Update;
 use crate::cgroups::machine::MachineMemory;
 use crate::cgroups::oom_watch::OomSources;
-use crate::docker::fault::NoEngine;
-use crate::docker::{Docker, DockerOptions, DockerSite};
-use crate::docker_volume::{DockerVolumeOptions, DockerVolumes};
+use crate::docker::Docker;
+use crate::docker_volume::DockerVolumes;
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
-use crate::host::background::blocking;
-use crate::images::{ImageFault, ImageOptions, Images};
+use crate::host::background::{Panics, blocking};
+use crate::images::{ImageFault, Images};
 use crate::isolators::watcher::Watching;
-use crate::isolators::{self, Isolation, IsolatorOptions, OptionsFault};
-use crate::launcher::CgroupFault;
-use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
+use crate::launcher::linux::{self, Linux};
 use crate::pulls::{Pull, Pulls};
 use crate::runtime_dir::{self, RuntimeDir};
 use crate::stdio::attach;
-use crate::stdio::{AttachFault, ContainerLogger, Input, Output};
+use crate::stdio::{AttachFault, Input, Output};
 
 /// How many containers may be between Launch and Launched at once; others wait their turn.
 const LAUNCHES_AT_ONCE_MAX: usize = 32;
 
 /// How many ended containers leave their exit status on disk, in case the agent crashes before it has recorded it.
 const ENDED_KEPT_MAX: usize = 1000;
-
-/// What an operator chose. Directories are absolute.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Sandboxes and volumes are below it; nothing outside is ever removed but volumes.
-    pub work_dir: PathBuf,
-    /// Survives the agent, need not survive the machine.
-    pub runtime_dir: PathBuf,
-    /// Our own program: it serves [`crate::HELPER_COMMAND`].
-    pub program: PathBuf,
-    /// Run commands as the user they name, which needs root; otherwise as the agent's own.
-    pub switch_user: bool,
-    /// Where fetched files with `cache` are kept; only its subdirectory `cache` is ours, and it is emptied at the start.
-    pub fetcher_cache_dir: PathBuf,
-    pub fetcher_cache_size_bytes: u64,
-    /// A download that brings nothing for so long has failed.
-    pub fetcher_stall_timeout: Duration,
-    /// What fetching may leave in the sandbox of a container that has no `disk`, archives unpacked.
-    pub fetcher_sandbox_bytes_max: u64,
-    /// Where relative URIs begin; without it they are refused.
-    pub frameworks_home: Option<PathBuf>,
-    pub launcher: Launcher,
-    pub isolation: Isolation,
-    pub isolators: IsolatorOptions,
-    pub cgroups: CgroupOptions,
-    pub container_logger: ContainerLogger,
-    pub images: ImageOptions,
-    pub docker_volumes: DockerVolumeOptions,
-    /// Whether containers that are not for a Docker engine are run at all.
-    pub mesos: bool,
-    /// Without it, containers of type DOCKER are refused.
-    pub docker: Option<DockerOptions>,
-}
-
-/// Why containers cannot be run at all.
-#[derive(Debug, thiserror::Error)]
-pub enum ContainerizerFault {
-    #[error("cannot use the directory {path}")]
-    Directory {
-        path: PathBuf,
-        #[source]
-        err: io::Error,
-    },
-    #[error("{0} must be an absolute path")]
-    Relative(PathBuf),
-    #[error(transparent)]
-    Isolators(#[from] OptionsFault),
-    #[error(transparent)]
-    Cgroups(#[from] CgroupFault),
-    #[error(transparent)]
-    Images(#[from] ImageFault),
-    #[error("--image_providers needs the isolator 'filesystem/linux'")]
-    ImagesNeedMounts,
-    #[error(transparent)]
-    Docker(#[from] NoEngine),
-}
 
 /// What the containerizer has counted since it was started, and has now.
 #[derive(Clone, Debug, Default)]
@@ -134,6 +75,7 @@ pub struct Containerizer {
     counts_memory: bool,
     images: Option<Images>,
     engine_pulls: Pulls,
+    panics: Panics,
 }
 
 impl Containerizer {
@@ -146,23 +88,18 @@ impl Containerizer {
             let path = path.to_owned();
             move |err| ContainerizerFault::Directory { path, err }
         };
-        for path in [&options.work_dir, &options.runtime_dir] {
-            if !path.is_absolute() {
-                return Err(ContainerizerFault::Relative(path.clone()));
-            }
-        }
+        options.check()?;
         std::fs::create_dir_all(&options.work_dir).map_err(directory(&options.work_dir))?;
         let runtime = RuntimeDir::open(&options.runtime_dir).map_err(directory(&options.runtime_dir))?;
-        isolators::check(&options.isolation, &options.isolators)?;
         let devices = &options.isolators.allowed_devices;
         let (cgroups, work_dir) = (&options.cgroups, &options.work_dir);
         let linux = linux::choose(options.launcher, &options.isolation, cgroups, devices, &runtime, work_dir);
         let linux = linux?;
-        let images = open_images(&options)?;
+        let images = options.open_images()?;
         let has_drivers = options.isolation.has("docker/volume");
         let volumes = has_drivers.then(|| DockerVolumes::open(&options.docker_volumes, &options.runtime_dir));
         let volumes = volumes.transpose().map_err(directory(&options.runtime_dir))?;
-        let docker = open_docker(&options)?;
+        let docker = options.open_docker()?;
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
         // are never more than a few for each container the agent has admitted.
         let (messages, inbox) = mpsc::unbounded_channel();
@@ -183,6 +120,7 @@ impl Containerizer {
             counts_memory: options.mesos && linux.as_ref().is_some_and(Linux::counts_memory),
             images: images.clone(),
             engine_pulls: docker.as_ref().map(Docker::pulls).unwrap_or_default(),
+            panics: Panics::default(),
         };
         let context = Arc::new(Context {
             watching: Watching::new(&options.isolation, &options.isolators),
@@ -197,6 +135,7 @@ impl Containerizer {
             events,
             launches: Semaphore::new(LAUNCHES_AT_ONCE_MAX),
             messages: messages.downgrade(),
+            panics: handle.panics.clone(),
         });
         let dispatcher = Dispatcher {
             paths: Paths::new(&context),
@@ -204,8 +143,19 @@ impl Containerizer {
             entries: BTreeMap::new(),
             ended: VecDeque::new(),
         };
-        tokio::spawn(dispatcher.run(inbox)); // Ends with the last handle; it has nothing to fail by.
+        handle.panics.watch(tokio::spawn(dispatcher.run(inbox))); // Ends with the last handle.
         Ok(handle)
+    }
+
+    /// Resolves when a task of the containerizer has panicked: its container is followed no more, and only the next agent
+    /// finds it. Cancel safe.
+    pub async fn panicked(&self) {
+        self.panics.occurred().await;
+    }
+
+    /// The message of that panic.
+    pub fn panic(&self) -> Option<String> {
+        self.panics.first()
     }
 
     pub fn counts(&self) -> Counts {
@@ -253,28 +203,6 @@ impl Containerizer {
     }
 }
 
-/// The store of images, if containers may have any.
-fn open_images(options: &Options) -> Result<Option<Images>, ContainerizerFault> {
-    if options.images.docker && !options.isolation.mounts() {
-        return Err(ContainerizerFault::ImagesNeedMounts);
-    }
-    Ok(Images::open(&options.images, &options.work_dir)?)
-}
-
-/// The Docker engine, if one is to be used.
-fn open_docker(options: &Options) -> Result<Option<Docker>, NoEngine> {
-    let Some(docker) = options.docker.clone() else { return Ok(None) };
-    let site = DockerSite {
-        policy: options.cgroups.policy(),
-        cgroups_root: options.cgroups.root.clone(),
-        program: options.program.clone(),
-        work_dir: options.work_dir.clone(),
-        agent_start: SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos().to_string(),
-        sandbox_directory: options.isolators.sandbox_directory.clone(),
-    };
-    Docker::open(docker, site).map(Some)
-}
-
 /// Messages to the table.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -312,6 +240,7 @@ pub(crate) struct Context {
     launches: Semaphore,
     /// Weak, so that the tasks do not keep the table alive after the last handle was dropped.
     messages: mpsc::WeakUnboundedSender<Message>,
+    panics: Panics,
 }
 
 impl Context {
@@ -416,7 +345,7 @@ impl Dispatcher {
         let container = self.enter(&spec.id, PathBuf::from(&spec.sandbox));
         let parent_ready = self.parent_ready(&spec.id);
         let around = LaunchDependencies { sandbox: parent, ready: parent_ready, paths_ready };
-        tokio::spawn(container.launch(spec, around)); // Reports its termination itself.
+        self.context.panics.watch(tokio::spawn(container.launch(spec, around))); // Reports its termination itself.
     }
 
     /// Resolves when the parent is launched and has completed its earlier commands: a nested container needs the
@@ -592,7 +521,7 @@ impl Dispatcher {
         }
         self.context.emit(ContainerEvent::Recovered { containers }).await;
         for (container, process) in watched {
-            tokio::spawn(container.watch(process, Vec::new())); // Reports its termination itself.
+            self.context.panics.watch(tokio::spawn(container.watch(process, Vec::new()))); // As in `launch`.
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::any::Any;
 use std::io;
 
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
 /// Why work in the background has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Interrupted {
@@ -21,6 +24,37 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(panic) => Interrupted::Panicked(message(&*panic)),
         Err(_) => Interrupted::GoingDown,
     })
+}
+
+/// The first panic of tasks that have no caller.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Panics(watch::Sender<Option<String>>);
+
+impl Panics {
+    pub fn watch(&self, task: JoinHandle<()>) {
+        let first = self.0.clone();
+        tokio::spawn(async move {
+            let Err(err) = task.await else { return };
+            let Ok(panic) = err.try_into_panic() else { return }; // The runtime is shutting down.
+            let message = message(&*panic);
+            tracing::error!(message, "a task of the containerizer panicked");
+            first.send_if_modified(|first| {
+                let is_first = first.is_none();
+                first.get_or_insert(message);
+                is_first
+            });
+        });
+    }
+
+    pub fn first(&self) -> Option<String> {
+        self.0.borrow().clone()
+    }
+
+    /// Resolves when there is one. Cancel safe.
+    pub async fn occurred(&self) {
+        // The sender is ours: it is not dropped meanwhile.
+        let _ = self.0.subscribe().wait_for(Option::is_some).await;
+    }
 }
 
 impl From<Interrupted> for io::Error {
@@ -45,5 +79,18 @@ mod tests {
         let panicked = |text: &str| Err(Interrupted::Panicked(String::from(text)));
         assert_eq!(blocking::<()>(|| panic!("no such list")).await, panicked("no such list"));
         assert_eq!(blocking::<()>(|| panic!("no {}", "room")).await, panicked("no room"));
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_a_task_without_a_caller_is_reported() {
+        let panics = Panics::default();
+        panics.watch(tokio::spawn(async {}));
+        let aborted = tokio::spawn(std::future::pending());
+        aborted.abort();
+        panics.watch(aborted);
+        assert_eq!(panics.first(), None);
+        panics.watch(tokio::spawn(async { panic!("no room") }));
+        panics.occurred().await;
+        assert_eq!(panics.first().as_deref(), Some("no room"));
     }
 }

@@ -65,11 +65,12 @@ pub struct RunningAgent {
     address: SocketAddr,
     running: Running,
     handle: Handle<Input>,
-    listening: Listening,
+    server: Listening,
     exchanges: Exchanges<Kind>,
     tasks: Vec<JoinHandle<()>>,
     states: watch::Receiver<Arc<State>>,
     exit: watch::Receiver<Option<AgentEnd>>,
+    containers: Containerizer,
     process: Process,
 }
 
@@ -129,7 +130,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         states: states.clone(),
         commits: running.commits(),
         masters,
-        containerizer,
+        containerizer: containerizer.clone(),
         measuring: Measuring { meter, work_dir: config.work_dir.as_str().into() },
         renderings: Renderings::new(),
         access: options.access.clone(),
@@ -137,9 +138,10 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         http_heartbeat_interval: options.http_heartbeat_interval,
         docker_volumes: options.docker_volumes.clone(),
     };
-    let listening = options.process.serve(server, Arc::new(program));
+    let server = options.process.serve(server, Arc::new(program));
     tracing::info!(%address, "agent listening");
-    Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit, process })
+    let containers = containerizer;
+    Ok(RunningAgent { address, running, handle, server, exchanges, tasks, states, exit, containers, process })
 }
 
 impl RunningAgent {
@@ -160,6 +162,7 @@ impl RunningAgent {
             () = self.running.ended() => (),
             // Cannot fail before the state machine has terminated: it holds the sender.
             _ = self.exit.wait_for(Option::is_some) => (),
+            () = self.containers.panicked() => (),
         }
         self.exit.borrow().clone()
     }
@@ -174,12 +177,14 @@ impl RunningAgent {
     /// Ends the agent in order and leaves its containers running, for the next start to find. The machine goes first, so
     /// that it does not take our closing of its peers' streams for their leaving.
     pub async fn stop(self) -> Result<(), RuntimeFault> {
+        let panic = self.containers.panic();
         let result = self.running.stop().await;
         self.tasks.iter().for_each(JoinHandle::abort);
         self.exchanges.close_all();
-        self.listening.stop().await;
+        self.server.stop().await;
         self.process.flush();
-        result
+        let panicked = |what| RuntimeFault::Panicked { name: "agent".into(), thread: "containerizer", what };
+        result.and(panic.map_or(Ok(()), |what| Err(panicked(what))))
     }
 }
 
