@@ -71,6 +71,7 @@ impl ContainerFault {
             self,
             Self::Interrupted(Interrupted::GoingDown)
                 | Self::Secrets(SecretsFault::Interrupted(Interrupted::GoingDown))
+                | Self::Image(ImageFault::Interrupted(Interrupted::GoingDown))
         )
     }
 }

@@ -128,7 +128,7 @@ impl Images {
         let (image, hold) = self.get(image).await?;
         let (images, id) = (self.clone(), id.clone());
         let (done, made) = oneshot::channel();
-        tokio::task::spawn_blocking(move || {
+        let work = move || {
             let made = images.make(&id, index, &image);
             drop(hold); // Its user is recorded.
             // The caller was dropped: the container was destroyed and its root file system removed.
@@ -137,7 +137,8 @@ impl Images {
             {
                 tracing::warn!(container = %id, %err, "cannot remove the root file system of a container");
             }
-        });
+        };
+        background::blocking(work).await?;
         made.await.unwrap_or(Err(ImageFault::Interrupted(Interrupted::GoingDown)))
     }
 
