@@ -12,16 +12,24 @@ use crate::checks::{Outcome, Probe};
 
 /// `pid` is the container's first process.
 pub(super) async fn probe(pid: i32, probe: Probe) -> Outcome {
+    in_thread(move || {
+        let made = enter(pid).and_then(|()| make(&probe));
+        made.unwrap_or_else(|err| {
+            Outcome::Failed(format!("cannot enter the container's network namespace: {err}"))
+        })
+    })
+    .await
+}
+
+async fn in_thread(attempt: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
     let (done, outcome) = oneshot::channel();
     let started = std::thread::Builder::new().name("check".into()).spawn(move || {
-        let made = enter(pid).and_then(|()| make(&probe));
-        // The receiver is gone once the executor exits.
-        let _ = done.send(made.unwrap_or_else(|err| {
-            Outcome::Failed(format!("cannot enter the container's network namespace: {err}"))
-        }));
+        let _ = done.send(attempt()); // The receiver is gone once the executor exits.
     });
     match started {
-        Ok(_) => outcome.await.unwrap_or(Outcome::Skipped),
+        Ok(_) => {
+            outcome.await.unwrap_or_else(|_| Outcome::Failed("internal error: the check panicked".into()))
+        }
         Err(err) => Outcome::Failed(format!("cannot start a thread: {err}")),
     }
 }
@@ -38,4 +46,16 @@ fn enter(pid: i32) -> std::io::Result<()> {
 fn make(attempt: &Probe) -> std::io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(probe::make(attempt)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_panics_has_failed() {
+        let failed = Outcome::Failed("internal error: the check panicked".into());
+        assert_eq!(in_thread(|| panic!("no address")).await, failed);
+        assert_eq!(in_thread(|| Outcome::Skipped).await, Outcome::Skipped);
+    }
 }

@@ -51,7 +51,10 @@ pub(crate) async fn compress(response: Response, request: &HeaderMap) -> Respons
         true => deflate(&bytes),
         false => {
             let plain = bytes.clone();
-            tokio::task::spawn_blocking(move || deflate(&plain)).await.unwrap_or_default()
+            let compressing = tokio::task::spawn_blocking(move || deflate(&plain)).await;
+            compressing
+                .inspect_err(|err| tracing::error!(%err, "cannot compress an answer"))
+                .unwrap_or_default()
         }
     };
     if compressed.is_empty() {
