@@ -168,6 +168,8 @@ impl Scheduler {
         batch.extend(garbage);
         self.apply(Record::Batch(batch), out);
         self.rescan_offers = true;
+        // The pod may go to any agent now, and its reservations are offered by the one that it leaves.
+        self.is_revive_due |= self.is_filtered;
         // The agent may have left the cluster.
         self.probe([AgentId::new(pod.agent.as_str())], out);
     }

@@ -998,6 +998,32 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
 }
 
 #[test]
+fn declined_offers_are_revived_for_a_pod_that_has_lost_its_agent() {
+    replay(
+        &[("policy", &POLICY.replace("count: 2", "count: 1"))],
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target policy
+            > subscribe
+            > offers
+            > run all
+            > agent A2 cpus:8;mem:4096;disk:10000
+            > unreachable A1
+            > wait 50
+            ...
+            > offers A2
+            > wait 10
+            decline O2 for 30 s
+            record +property/last-replacement
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            revive
+        "#]],
+    );
+}
+
+#[test]
 fn kills_by_request_are_no_failures_of_a_pod() {
     replay(
         &[("policy", &POLICY.replace("count: 2", "count: 1"))],
