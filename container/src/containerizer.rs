@@ -29,6 +29,7 @@ use tepui_types::{
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use self::container::{Command, Container, LaunchDependencies};
+use self::fault::AdmissionFault;
 pub use self::options::{ContainerizerFault, Options};
 use self::paths::Paths;
 use self::recovery::State;
@@ -332,7 +333,8 @@ impl Dispatcher {
     }
 
     async fn launch(&mut self, spec: LaunchSpec) {
-        if let Err(message) = self.admit(&spec.id) {
+        if let Err(fault) = self.admit(&spec.id) {
+            let message = fault.to_string();
             let event = ContainerEvent::LaunchFailed { id: spec.id, stage: LaunchStage::Start, message };
             return self.context.emit(event).await;
         }
@@ -357,18 +359,18 @@ impl Dispatcher {
     }
 
     /// Whether a container may be launched now.
-    fn admit(&self, id: &ContainerId) -> Result<(), String> {
+    fn admit(&self, id: &ContainerId) -> Result<(), AdmissionFault> {
         if !runtime_dir::is_valid(id) {
-            return Err(format!("'{id}' is not a valid container id"));
+            return Err(AdmissionFault::InvalidId(id.clone()));
         }
         if self.entries.contains_key(id) || self.ended.contains(id) {
-            return Err(format!("Container '{id}' is already launched"));
+            return Err(AdmissionFault::AlreadyLaunched(id.clone()));
         }
         let Some(parent) = id.parent() else { return Ok(()) };
         match self.entries.get(parent).map(|entry| &entry.phase) {
             Some(Phase::Live { .. }) => Ok(()),
-            Some(Phase::Destroying { .. }) => Err(format!("Parent container '{parent}' is being destroyed")),
-            Some(Phase::Ended) | None => Err(format!("Parent container '{parent}' does not exist")),
+            Some(Phase::Destroying { .. }) => Err(AdmissionFault::ParentDestroyed(parent.clone())),
+            Some(Phase::Ended) | None => Err(AdmissionFault::NoParent(parent.clone())),
         }
     }
 

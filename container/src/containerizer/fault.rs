@@ -3,6 +3,7 @@
 use std::io;
 
 use tepui_docker::EngineFault;
+use tepui_types::ContainerId;
 
 use crate::docker::fault::{DocumentFault, PullFault};
 use crate::docker_volume::VolumesFault;
@@ -15,6 +16,19 @@ use crate::launcher::supervisor::LauncherFault;
 use crate::sandbox::SandboxFault;
 use crate::secrets::SecretsFault;
 use crate::stdio::RotationFault;
+
+/// Why a launch is rejected without an attempt.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AdmissionFault {
+    #[error("'{0}' is not a valid container id")]
+    InvalidId(ContainerId),
+    #[error("Container '{0}' is already launched")]
+    AlreadyLaunched(ContainerId),
+    #[error("Parent container '{0}' is being destroyed")]
+    ParentDestroyed(ContainerId),
+    #[error("Parent container '{0}' does not exist")]
+    NoParent(ContainerId),
+}
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ContainerFault {
