@@ -60,12 +60,9 @@ impl Budget {
     }
 
     pub fn fault(self) -> Fault {
-        let bytes = self.bytes_max;
-        Fault::Told(match self.is_disk {
-            true => format!("the sandbox would hold more than the container's disk of {bytes} bytes"),
-            false => {
-                format!("the sandbox would hold more than {bytes} bytes (--fetcher_max_size of the agent)")
-            }
-        })
+        match self.is_disk {
+            true => Fault::AboveDisk(self.bytes_max),
+            false => Fault::AboveLimit(self.bytes_max),
+        }
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn download(
     let mut file = File::create(to).await.map_err(cannot_write())?;
     let mut bytes = 0;
     while let Some(frame) = within(stall, body.frame()).await? {
-        let frame = frame.map_err(|err| Fault::Told(format!("the download broke off: {}", chain(&err))))?;
+        let frame = frame.map_err(Fault::Interrupted)?;
         let Ok(chunk) = frame.into_data() else { continue };
         bytes += chunk.len() as u64;
         if bytes_max.is_some_and(|max| bytes > max) {
@@ -53,7 +53,7 @@ pub(super) async fn download(
 
 /// Follows redirects to the body.
 async fn open(url: &str, stall: Duration) -> Result<Incoming, Fault> {
-    let mut uri: Uri = url.parse().map_err(|err| Fault::Told(format!("it is not a URL: {err}")))?;
+    let mut uri: Uri = url.parse()?;
     for _ in 0..=REDIRECTS_MAX {
         let response = within(stall, get(&uri, Vec::new())).await??;
         let status = response.status();
@@ -63,18 +63,16 @@ async fn open(url: &str, stall: Duration) -> Result<Incoming, Fault> {
         uri = match response.headers().get(LOCATION) {
             Some(location) if status.is_redirection() => {
                 let target = location.to_str().ok().and_then(|location| resolve(&uri, location));
-                target.ok_or_else(|| {
-                    Fault::Told(format!("it is redirected to an unusable place: {location:?}"))
-                })?
+                target.ok_or_else(|| Fault::Redirect(location.clone()))?
             }
-            Some(_) | None => return Err(Fault::Told(format!("the server answered {status}"))),
+            Some(_) | None => return Err(Fault::Status(status)),
         };
     }
-    Err(Fault::Told(format!("it is redirected more than {REDIRECTS_MAX} times")))
+    Err(Fault::Redirects(REDIRECTS_MAX))
 }
 
 async fn within<T>(stall: Duration, work: impl Future<Output = T>) -> Result<T, Fault> {
-    let late = |_| Fault::Told(format!("no data for {} seconds", stall.as_secs_f64()));
+    let late = |_| Fault::Stalled(stall.as_secs_f64());
     tokio::time::timeout(stall, work).await.map_err(late)
 }
 
@@ -93,8 +91,7 @@ pub(crate) async fn send(
     headers: Vec<(HeaderName, HeaderValue)>,
     body: String,
 ) -> Result<Response<Incoming>, Fault> {
-    let told = |err: String| Fault::Told(format!("cannot send the request: {err}"));
-    let (target, login) = split_login(uri).ok_or_else(|| told(String::from("the URL has no host")))?;
+    let (target, login) = split_login(uri).ok_or(Fault::NoHost)?;
     let host = target.authority().map_or("", Authority::as_str);
     let mut request = Request::builder()
         .method(method)
@@ -102,15 +99,15 @@ pub(crate) async fn send(
         .header(HOST, host)
         .header(USER_AGENT, concat!("tepui/", env!("CARGO_PKG_VERSION")))
         .body(Full::new(Bytes::from(body)))
-        .map_err(|err| told(err.to_string()))?;
+        .map_err(Fault::Request)?;
     request.headers_mut().extend(login.map(|login| (AUTHORIZATION, login)).into_iter().chain(headers));
     let response = if target.scheme() == Some(&Scheme::HTTPS) {
-        let connector = https().map_err(|err| Fault::Told(format!("no certificates to trust: {err}")))?;
+        let connector = https().map_err(Fault::NoCertificates)?;
         Client::builder(TokioExecutor::new()).build(connector).request(request).await
     } else {
         Client::builder(TokioExecutor::new()).build(HttpConnector::new()).request(request).await
     };
-    response.map_err(|err| Fault::Told(format!("cannot reach '{host}': {}", chain(&err))))
+    response.map_err(|err| Fault::Unreachable { host: host.to_owned(), err })
 }
 
 fn https() -> io::Result<hyper_rustls::HttpsConnector<HttpConnector>> {
@@ -147,12 +144,6 @@ pub(crate) fn resolve(from: &Uri, location: &str) -> Option<Uri> {
     };
     let uri: Uri = whole.parse().ok()?;
     matches!(uri.scheme_str()?, "http" | "https").then_some(uri)
-}
-
-/// An error with its causes, which is where the useful part is.
-pub(crate) fn chain(err: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(err.source(), |err| err.source());
-    causes.fold(err.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(super) async fn extract(kind: Kind, archive: &Path, name: &Path, budget: Bud
         Ok(Some(status)) => status,
         Ok(None) => return Err(budget.fault()),
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            return Err(Fault::Told(format!("cannot extract it: '{tool}' is not installed on this agent")));
+            return Err(Fault::NoTool(tool));
         }
         Err(err) => return Err(Fault::io(format!("cannot run '{tool}'"))(err)),
     };
@@ -67,7 +67,7 @@ pub(super) async fn extract(kind: Kind, archive: &Path, name: &Path, budget: Bud
     match (is_too_large, status.success()) {
         (true, _) => Err(budget.fault()),
         (false, true) => Ok(()),
-        (false, false) => Err(Fault::Told(format!("cannot extract it: '{tool}' exited with {status}"))),
+        (false, false) => Err(Fault::Tool { tool, status }),
     }
 }
 

@@ -85,9 +85,7 @@ pub(crate) fn work() -> io::Result<()> {
 async fn run(job: &Job) -> Outcome {
     let failed = |uri: &str, fault: Fault| match fault {
         Fault::TooLarge => Outcome::TooLarge,
-        fault @ (Fault::Told(_) | Fault::Io { .. }) => {
-            Outcome::Failed { message: format!("Failed to fetch '{uri}': {fault}") }
-        }
+        fault => Outcome::Failed { message: format!("Failed to fetch '{uri}': {fault}") },
     };
     match &job.work {
         Work::Download { uri, source, to, bytes_max } => {
@@ -154,7 +152,7 @@ async fn bring(source: &Source, to: &Path, bytes_max: u64, stall: Duration) -> R
 fn copy(from: &Path, to: &Path, bytes_max: u64) -> Result<u64, Fault> {
     let meta = std::fs::metadata(from).map_err(Fault::io(format!("cannot read '{}'", from.display())))?;
     if !meta.is_file() {
-        return Err(Fault::Told(format!("'{}' is not a file", from.display())));
+        return Err(Fault::NotFile(from.to_owned()));
     }
     if meta.len() > bytes_max {
         return Err(Fault::TooLarge);

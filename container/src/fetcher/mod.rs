@@ -8,7 +8,7 @@ mod budget;
 mod cache;
 pub(crate) mod download;
 mod extract;
-mod fault;
+pub(crate) mod fault;
 pub(crate) mod job;
 mod uri;
 
@@ -28,6 +28,7 @@ use tokio::sync::Semaphore;
 
 use self::budget::Budget;
 use self::cache::{Cache, CachedFile, Refusal};
+use self::fault::FetchFault;
 use self::job::{Item, Job, Outcome, Source, Work};
 use self::uri::Wanted;
 use crate::host::beneath;
@@ -87,7 +88,7 @@ impl Fetcher {
     }
 
     /// Fetches all files, in order, or reports the first failure. Can be dropped at any point.
-    pub async fn fetch(&self, spec: &LaunchSpec, identity: Option<&Identity>) -> Result<(), String> {
+    pub async fn fetch(&self, spec: &LaunchSpec, identity: Option<&Identity>) -> Result<(), FetchFault> {
         let (uris, sandbox) = (&spec.command.uris, spec.sandbox.as_str());
         if uris.is_empty() {
             self.succeeded.fetch_add(1, Ordering::Relaxed);
@@ -95,8 +96,8 @@ impl Fetcher {
         }
         let _turn = self.turns.acquire().await;
         let fetched = self.try_fetch(uris, spec, identity).await;
-        if let Err(message) = &fetched {
-            self.log(sandbox, message);
+        if let Err(fault) = &fetched {
+            self.log(sandbox, fault);
         }
         let outcome = if fetched.is_ok() { &self.succeeded } else { &self.failed };
         outcome.fetch_add(1, Ordering::Relaxed);
@@ -108,9 +109,12 @@ impl Fetcher {
         uris: &[URI],
         spec: &LaunchSpec,
         identity: Option<&Identity>,
-    ) -> Result<(), String> {
-        let plan = uris.iter().map(|uri| uri::check(uri, self.settings.frameworks_home.as_deref()));
-        let plan = plan.collect::<Result<Vec<Wanted>, String>>()?;
+    ) -> Result<(), FetchFault> {
+        let checked = |uri: &URI| {
+            let fail = |fault| FetchFault::Uri { uri: uri.value.clone(), fault };
+            uri::check(uri, self.settings.frameworks_home.as_deref()).map_err(fail)
+        };
+        let plan = uris.iter().map(checked).collect::<Result<Vec<Wanted>, FetchFault>>()?;
         let (mut items, mut held) = (Vec::new(), Vec::new());
         for wanted in plan {
             let cached = if wanted.cache { self.cached(&wanted, identity).await? } else { None };
@@ -119,15 +123,15 @@ impl Fetcher {
             items.push(Item { source, ..wanted.item });
         }
         let rest = beneath::relative(&self.settings.work_dir, Path::new(&spec.sandbox));
-        let sandbox = rest.ok_or("the sandbox is not below the work directory")?;
+        let sandbox = rest.ok_or(FetchFault::SandboxOutside)?;
         let budget = Budget::new(&spec.resources, self.settings.sandbox_bytes_max);
         let (work_dir, sandbox_dir) = (self.settings.work_dir.clone(), sandbox.to_owned());
         let work = Work::Place { work_dir, sandbox: sandbox_dir, items, budget };
         let stderr = self.stderr(sandbox).map_or_else(|_| Stdio::null(), Stdio::from);
         match self.run(work, identity, stderr).await {
             Outcome::Done { .. } => Ok(()),
-            Outcome::TooLarge => Err(String::from("the fetcher gave a wrong answer")),
-            Outcome::Failed { message } => Err(message),
+            Outcome::TooLarge => Err(FetchFault::WrongAnswer),
+            Outcome::Failed { message } => Err(FetchFault::Helper(message)),
         }
     }
 
@@ -136,7 +140,7 @@ impl Fetcher {
         &self,
         wanted: &Wanted,
         identity: Option<&Identity>,
-    ) -> Result<Option<Arc<CachedFile>>, String> {
+    ) -> Result<Option<Arc<CachedFile>>, FetchFault> {
         let owner = identity.map(|identity| (identity.uid, identity.gid));
         let (source, uri) = (wanted.source.clone(), wanted.item.uri.clone());
         let (settings, user) = (self.settings.clone(), identity.cloned());
@@ -147,7 +151,7 @@ impl Fetcher {
         match self.cache.get(owner, &wanted.item.uri, &wanted.item.name, download).await {
             Ok(file) => Ok(Some(file)),
             Err(Refusal::TooLarge) => Ok(None),
-            Err(Refusal::Failed(message)) => Err(message),
+            Err(Refusal::Failed(message)) => Err(FetchFault::Helper(message)),
         }
     }
 
@@ -156,10 +160,10 @@ impl Fetcher {
     }
 
     /// Users look into their sandbox first.
-    fn log(&self, sandbox: &str, message: &str) {
+    fn log(&self, sandbox: &str, fault: &FetchFault) {
         let rest = beneath::relative(&self.settings.work_dir, Path::new(sandbox));
         if let Some(Ok(mut stderr)) = rest.map(|rest| self.stderr(rest)) {
-            io::Write::write_all(&mut stderr, format!("{message}\n").as_bytes()).ok(); // The event contains the error as well.
+            io::Write::write_all(&mut stderr, format!("{fault}\n").as_bytes()).ok(); // The event contains the error as well.
         }
     }
 

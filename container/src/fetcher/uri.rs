@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tepui_proto::mesos::v1::command_info::URI;
 
+use super::fault::UriFault;
 use super::job::{Item, Source};
 use crate::host::beneath;
 
@@ -15,22 +16,21 @@ pub(super) struct Wanted {
     pub cache: bool,
 }
 
-/// Checks one URI; the error names it.
-pub(super) fn check(uri: &URI, frameworks_home: Option<&Path>) -> Result<Wanted, String> {
-    let fail = |why: &str| format!("Failed to fetch '{}': {why}", uri.value);
+/// Checks one URI.
+pub(super) fn check(uri: &URI, frameworks_home: Option<&Path>) -> Result<Wanted, UriFault> {
     if uri.value.is_empty() || uri.value.contains(['\\', '\'', '\0', '\n']) {
-        return Err(fail("it is empty or has a character that is not allowed"));
+        return Err(UriFault::Characters);
     }
-    let source = source(&uri.value, frameworks_home).map_err(|why| fail(&why))?;
+    let source = source(&uri.value, frameworks_home)?;
     let name = match &uri.output_file {
         Some(name) => name.clone(),
         None => uri.value.rsplit('/').next().unwrap_or_default().to_owned(),
     };
     if !beneath::is_inner(Path::new(&name)) || name.contains(['\\', '\'', '\0']) {
-        return Err(fail(match uri.output_file {
-            Some(_) => "'output_file' must be relative and stay inside the sandbox",
-            None => "it does not end with a file name",
-        }));
+        return Err(match uri.output_file {
+            Some(_) => UriFault::OutputFile,
+            None => UriFault::NoFileName,
+        });
     }
     let executable = uri.executable.unwrap_or(false);
     let item = Item {
@@ -43,16 +43,16 @@ pub(super) fn check(uri: &URI, frameworks_home: Option<&Path>) -> Result<Wanted,
     Ok(Wanted { item, source, cache: uri.cache.unwrap_or(false) })
 }
 
-fn source(uri: &str, frameworks_home: Option<&Path>) -> Result<Source, String> {
+fn source(uri: &str, frameworks_home: Option<&Path>) -> Result<Source, UriFault> {
     let absolute = |path: &str| match path.starts_with('/') {
         true => Ok(Source::Local(PathBuf::from(path))),
-        false => Err(String::from("a file URI must have an absolute path")),
+        false => Err(UriFault::RelativeFile),
     };
     let Some((scheme, rest)) = uri.split_once("://") else {
         return match frameworks_home {
             _ if uri.starts_with('/') => absolute(uri),
             Some(home) => Ok(Source::Local(home.join(uri))),
-            None => Err(String::from("a relative path needs the agent's --frameworks_home")),
+            None => Err(UriFault::NoFrameworksHome),
         };
     };
     match scheme.to_ascii_lowercase().as_str() {
@@ -60,10 +60,10 @@ fn source(uri: &str, frameworks_home: Option<&Path>) -> Result<Source, String> {
         "http" | "https"
             if rest.split_once('/').is_none_or(|(host, path)| host.is_empty() || path.is_empty()) =>
         {
-            Err(String::from("it has no host or no path"))
+            Err(UriFault::NoHostOrPath)
         }
         "http" | "https" => Ok(Source::Http(uri.to_owned())),
-        other => Err(format!("scheme '{other}' is not supported (file, http and https are)")),
+        other => Err(UriFault::Scheme(other.to_owned())),
     }
 }
 
@@ -92,29 +92,28 @@ mod tests {
 
     #[test]
     fn invalid_uris_are_rejected() {
-        for bad in [
-            "",
-            "a\\b",
-            "/a'b",
-            "/a\nb",
-            "rel/b",
-            "file://rel",
-            "http://h",
-            "http://h/",
-            "http:///x",
-            "http://h/a/",
-            "http://h/..",
-            "ftp://h/x",
-            "hdfs://h/x",
-            "/",
-            "/a/..",
+        for (bad, fault) in [
+            ("", UriFault::Characters),
+            ("a\\b", UriFault::Characters),
+            ("/a'b", UriFault::Characters),
+            ("/a\nb", UriFault::Characters),
+            ("rel/b", UriFault::NoFrameworksHome),
+            ("file://rel", UriFault::RelativeFile),
+            ("http://h", UriFault::NoHostOrPath),
+            ("http://h/", UriFault::NoHostOrPath),
+            ("http:///x", UriFault::NoHostOrPath),
+            ("http://h/a/", UriFault::NoFileName),
+            ("http://h/..", UriFault::NoFileName),
+            ("ftp://h/x", UriFault::Scheme("ftp".into())),
+            ("hdfs://h/x", UriFault::Scheme("hdfs".into())),
+            ("/", UriFault::NoFileName),
+            ("/a/..", UriFault::NoFileName),
         ] {
-            let message = check(&uri(bad), None).expect_err(bad);
-            assert!(message.starts_with(&format!("Failed to fetch '{bad}': ")), "{message}");
+            assert_eq!(check(&uri(bad), None), Err(fault), "{bad}");
         }
         for output in ["", "/etc/passwd", "../x", "a/../../x", ".", "a/.."] {
             let uri = URI { output_file: Some(output.to_owned()), ..uri("/a/b") };
-            assert!(check(&uri, None).is_err(), "{output}");
+            assert_eq!(check(&uri, None), Err(UriFault::OutputFile), "{output}");
         }
     }
 }

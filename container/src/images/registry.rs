@@ -21,7 +21,7 @@ use super::login::Logins;
 use super::manifest::{Config, Manifest};
 use super::reference::Reference;
 use super::store::{Hold, Store};
-use crate::fetcher::download;
+use crate::fetcher::{download, fault};
 
 const MANIFESTS: &str = "application/vnd.docker.distribution.manifest.v2+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
@@ -122,7 +122,7 @@ impl Pull<'_> {
         let mut to = tokio::fs::File::create(&file).await.map_err(cannot())?;
         let mut bytes = 0;
         while let Some(frame) = within(body.frame()).await? {
-            let frame = frame.map_err(|err| RegistryFault::BrokenDownload(download::chain(&err)))?;
+            let frame = frame.map_err(|err| RegistryFault::BrokenDownload(fault::chain(&err)))?;
             let Ok(chunk) = frame.into_data() else { continue };
             bytes += chunk.len() as u64;
             if bytes > BLOB_BYTES_MAX {
