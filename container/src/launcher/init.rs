@@ -57,7 +57,7 @@ pub(crate) fn supervise() -> io::Result<()> {
     };
     let started = match begin(&spec, &mut prepared, entry) {
         Ok(started) => started,
-        Err(message) => return report(&InitReport::Failed { message }),
+        Err(fault) => return report(&InitReport::Failed { message: fault.to_string() }),
     };
     // Without a reader the next agent finds the container by its claim.
     report(&InitReport::from(prepared.this)).ok();
@@ -165,22 +165,34 @@ struct Running {
     status: Option<OwnedFd>,
 }
 
-/// Starts the command. The error names the isolation that failed.
-fn begin(spec: &InitSpec, prepared: &mut Prepared, entry: Entry) -> Result<Started, String> {
-    let Some(ends) = prepared.ends.take() else { return Err(String::from("it was started before")) };
+/// Why a command was not started; one that could not be executed has ended.
+#[derive(Debug, thiserror::Error)]
+enum StartFault {
+    #[error("it was started before")]
+    StartedBefore,
+    /// In the words of its child process.
+    #[error("{0}")]
+    Isolation(String),
+    #[error("cannot persist its first process: {0}")]
+    Persist(io::Error),
+}
+
+/// Starts the command.
+fn begin(spec: &InitSpec, prepared: &mut Prepared, entry: Entry) -> Result<Started, StartFault> {
+    let ends = prepared.ends.take().ok_or(StartFault::StartedBefore)?;
     // Dropped at the end: otherwise the output would never end.
     let stderr = ends.stderr.try_clone().map(File::from);
     let entry = Arc::new(entry);
     match start(spec, ends, &entry) {
         Ok(child) => {
             let running = keep_init(spec, prepared, &entry, child);
-            running.map(Started::Runs).map_err(|err| format!("cannot persist its first process: {err}"))
+            running.map(Started::Runs).map_err(StartFault::Persist)
         }
         Err(err) => {
             let heard =
                 entry.failure.read.try_clone().ok().and_then(|pipe| failure::read_failure(pipe, &spec.plan));
             if let Some(message) = heard {
-                return Err(message);
+                return Err(StartFault::Isolation(message));
             }
             let code = match err.kind() {
                 io::ErrorKind::NotFound => EXIT_NOT_FOUND,
