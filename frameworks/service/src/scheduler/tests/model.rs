@@ -16,7 +16,7 @@ use super::script::{World, config};
 use crate::options::Options;
 use crate::plan::Action;
 use crate::scheduler::task::{Life, life};
-use crate::scheduler::{Command, Input, Origin};
+use crate::scheduler::{Command, Input, Origin, PhaseView};
 use crate::spec::ServiceSpec;
 
 const SEEDS: u64 = 60;
@@ -348,6 +348,16 @@ impl Model {
             for phase in plan.phases.iter().filter(|phase| phase.status != "COMPLETE") {
                 let action = Action::Continue { phase: Some(phase.name.clone()) };
                 self.command(Command::Plan { plan: name.clone(), action });
+                self.move_pods(phase);
+            }
+        }
+    }
+
+    /// Operators replace pods that an update gave external volumes on an agent that cannot mount them.
+    fn move_pods(&mut self, phase: &PhaseView) {
+        for step in phase.steps.iter().filter(|step| step.message.contains("1 lack the isolator")) {
+            if let Some((pod, _)) = step.name.split_once(':') {
+                self.command(Command::ReplacePod { pod: pod.to_owned() });
             }
         }
     }
