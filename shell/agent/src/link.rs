@@ -181,7 +181,7 @@ impl Link {
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
         let secured = tokio::time::timeout(CONNECT_TIMEOUT, tls.connect(host, stream)).await;
-        Ok(Box::new(secured.map_err(|_| "TLS handshake timed out")??))
+        Ok(Box::new(secured.map_err(|_| "TLS handshake timed out")?.map_err(text)?))
     }
 
     /// Ends when this master does not answer any more and another configured one knows a leader that does.

@@ -64,7 +64,7 @@ pub use respond::{
 pub use server::fuzz;
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, keep_alive};
-pub use tls::{ClientTls, Followed, Tls, TlsFiles};
+pub use tls::{ClientTls, Followed, Tls, TlsFault, TlsFiles};
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! without a restart. Invalid files, or files that do not belong together yet, change nothing. One provider, named
 //! only here, so that it can be replaced. Absent: files of secrets in memory longer than it takes to read them.
 
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -11,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::default_provider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -32,6 +33,29 @@ pub struct TlsFiles {
     pub ca: Option<PathBuf>,
     /// Whether clients must show a certificate.
     pub verify_clients: bool,
+}
+
+/// Why TLS cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFault {
+    #[error("--tls_ca is missing: required to verify certificates")]
+    NoAuthorities,
+    #[error("cannot read {}: {err}", path.display())]
+    Certificates { path: PathBuf, err: PemError },
+    #[error("{} contains no certificate", .0.display())]
+    Empty(PathBuf),
+    #[error("{}: {err}", path.display())]
+    Authority { path: PathBuf, err: rustls::Error },
+    #[error("cannot read the key {}: {err}", path.display())]
+    Key { path: PathBuf, err: PemError },
+    #[error(transparent)]
+    Verifier(#[from] VerifierBuilderError),
+    #[error(transparent)]
+    Config(#[from] rustls::Error),
+    #[error(transparent)]
+    Name(#[from] InvalidDnsNameError),
+    #[error(transparent)]
+    Connect(#[from] io::Error),
 }
 
 /// What a program needs to be reached and to reach others. A cheap clone.
@@ -53,7 +77,7 @@ struct Keys {
 }
 
 impl Tls {
-    pub fn load(files: &TlsFiles) -> Result<Self, String> {
+    pub fn load(files: &TlsFiles) -> Result<Self, TlsFault> {
         let paths = [Some(&files.cert), Some(&files.key), files.ca.as_ref()];
         let (paths, files) = (paths.into_iter().flatten().cloned(), files.clone());
         let keys = Followed::load(paths.collect(), move || Keys::load(&files))?;
@@ -65,18 +89,17 @@ impl Tls {
     }
 
     /// Speaks TLS on a connection to `host`.
-    pub async fn connect(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+    pub async fn connect(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, TlsFault> {
         let connector = self.keys.newest().connector;
-        let connector = connector.ok_or("--tls_ca is missing: required to verify certificates")?;
+        let connector = connector.ok_or(TlsFault::NoAuthorities)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(host).map_err(|err| err.to_string())?;
-        connector.connect(name, stream).await.map_err(|err| err.to_string())
+        Ok(connector.connect(ServerName::try_from(host)?, stream).await?)
     }
 }
 
 impl ClientTls {
     /// Trusts certificates that `ca` has signed; a certificate and key of our own are shown on request.
-    pub fn load(ca: &Path, own: Option<(&Path, &Path)>) -> Result<Self, String> {
+    pub fn load(ca: &Path, own: Option<(&Path, &Path)>) -> Result<Self, TlsFault> {
         let own = own.map(|(cert, key)| (cert.to_owned(), key.to_owned()));
         let (ca, mut paths) = (ca.to_owned(), vec![ca.to_owned()]);
         paths.extend(own.iter().flat_map(|(cert, key)| [cert.clone(), key.clone()]));
@@ -162,7 +185,7 @@ fn versions(paths: &[PathBuf]) -> Vec<Version> {
 }
 
 impl Keys {
-    fn load(files: &TlsFiles) -> Result<Self, String> {
+    fn load(files: &TlsFiles) -> Result<Self, TlsFault> {
         let roots = files.ca.as_deref().map(roots).transpose()?.map(Arc::new);
         let server = server(files, certificates(&files.cert)?, roots)?;
         let own = Some((&*files.cert, &*files.key));
@@ -198,55 +221,51 @@ fn server(
     files: &TlsFiles,
     chain: Vec<CertificateDer<'static>>,
     roots: Option<Arc<RootCertStore>>,
-) -> Result<ServerConfig, String> {
+) -> Result<ServerConfig, TlsFault> {
     let builder = ServerConfig::builder_with_provider(provider());
-    let builder = builder.with_safe_default_protocol_versions().map_err(text)?;
+    let builder = builder.with_safe_default_protocol_versions()?;
     let builder = match (roots, files.verify_clients) {
         (Some(roots), true) => {
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
-            builder.with_client_cert_verifier(verifier.build().map_err(text)?)
+            builder.with_client_cert_verifier(verifier.build()?)
         }
-        (None, true) => return Err("--tls_ca is missing: required to verify certificates".to_owned()),
+        (None, true) => return Err(TlsFault::NoAuthorities),
         (_, false) => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_single_cert(chain, key(&files.key)?).map_err(text)?;
+    let mut config = builder.with_single_cert(chain, key(&files.key)?)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
 /// For connections to servers with certificates that `ca` has signed, with a certificate and key of our own on
 /// request.
-fn client_config(ca: &Path, own: Option<(&Path, &Path)>) -> Result<ClientConfig, String> {
+fn client_config(ca: &Path, own: Option<(&Path, &Path)>) -> Result<ClientConfig, TlsFault> {
     let builder = ClientConfig::builder_with_provider(provider());
-    let builder = builder.with_safe_default_protocol_versions().map_err(text)?;
+    let builder = builder.with_safe_default_protocol_versions()?;
     let builder = builder.with_root_certificates(roots(ca)?);
     match own {
-        Some((cert, path)) => builder.with_client_auth_cert(certificates(cert)?, key(path)?).map_err(text),
+        Some((cert, path)) => Ok(builder.with_client_auth_cert(certificates(cert)?, key(path)?)?),
         None => Ok(builder.with_no_client_auth()),
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFault> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = read.map_err(|err| format!("cannot read {}: {err}", path.display()))?;
+    let found = read.map_err(|err| TlsFault::Certificates { path: path.to_owned(), err })?;
     match found.is_empty() {
-        true => Err(format!("{} contains no certificate", path.display())),
+        true => Err(TlsFault::Empty(path.to_owned())),
         false => Ok(found),
     }
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, String> {
+fn roots(path: &Path) -> Result<RootCertStore, TlsFault> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|err| format!("{}: {err}", path.display()))?;
+        roots.add(certificate).map_err(|err| TlsFault::Authority { path: path.to_owned(), err })?;
     }
     Ok(roots)
 }
 
-fn key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_file(path).map_err(|err| format!("cannot read the key {}: {err}", path.display()))
-}
-
-fn text(err: impl std::fmt::Display) -> String {
-    err.to_string()
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFault> {
+    PrivateKeyDer::from_pem_file(path).map_err(|err| TlsFault::Key { path: path.to_owned(), err })
 }
