@@ -7,5 +7,6 @@ pub mod explain;
 pub(crate) mod isolations;
 pub(crate) mod limits;
 pub(crate) mod normalize;
+pub(crate) mod snapshots;
 pub(crate) mod terminal_acknowledgements;
 pub(crate) mod timers;

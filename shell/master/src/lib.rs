@@ -33,6 +33,7 @@ mod routes;
 mod run;
 mod scheduler;
 mod slack;
+mod snapshots;
 mod subscribers;
 mod teardown;
 mod term;

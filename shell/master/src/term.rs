@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 
 use tepui_core_master::{Config, Input, Master};
 use tepui_http::{Ended, Exchanges, Renderings};
@@ -26,6 +27,7 @@ use crate::metered::{AllocationTimes, Metered};
 use crate::metrics::Sensors;
 use crate::options::{Options, RegistryAt};
 use crate::program::{Kind, Program};
+use crate::snapshots::{PUBLISH_INTERVAL, Published, Snapshots};
 use crate::whitelist;
 
 /// File of the registry in the work directory.
@@ -60,16 +62,26 @@ impl Term {
         let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
         let seed = entropy().map_err(ProcessFault::Entropy)?;
         let whitelist = options.whitelist.as_deref().map(read_whitelist).transpose()?;
-        let config =
-            Config { master_info: info, seed, whitelist: whitelist.clone(), ..options.config.clone() };
+        // What rules and the audit log say of an event is looked up in the state of its turn.
+        let needs_every_state = options.config.authorizer.is_set() || process.audit.is_on();
+        let publish_interval = if needs_every_state { Duration::ZERO } else { PUBLISH_INTERVAL };
+        let config = Config {
+            master_info: info,
+            seed,
+            whitelist: whitelist.clone(),
+            publish_interval,
+            ..options.config.clone()
+        };
         config.check().map_err(MasterFault::Config)?;
         log_ignored_weights(&config, &registry);
 
         let clock = Clock::start();
         let allocations = Arc::new(AllocationTimes::default());
         let master = Master::new(config, registry, clock.now());
-        let machine = Metered { master, clock, times: allocations.clone() };
-        let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
+        let initial = Published { state: Arc::new(master.state().clone()), ticket: 0 };
+        let tickets = Arc::new(AtomicU64::new(0));
+        let machine = Metered { master, clock, times: allocations.clone(), tickets: tickets.clone() };
+        let (publisher, published) = watch::channel(initial);
         let (exchanges, ended) = Exchanges::new(options.process.streams);
         let (handle, inputs) = mailbox(options.process.mailbox_inputs_max);
         let authorizer = options.config.authorizer.clone();
@@ -103,7 +115,8 @@ impl Term {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
         }
         let (process, cluster) = (process.clone(), options.cluster.clone());
-        let documents = Documents { states, process: process.clone(), cluster, renderings, authorizer };
+        let snapshots = Snapshots { published, tickets, handle: handle.clone(), commits: running.commits() };
+        let documents = Documents { snapshots, process: process.clone(), cluster, renderings, authorizer };
         let sensors = Sensors {
             commits: running.commits(),
             turns: running.turns(),

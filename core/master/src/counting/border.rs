@@ -44,6 +44,7 @@ impl Arrival {
             | Input::OperatorClosed { .. }
             | Input::Whitelist { .. }
             | Input::DiskRoom(_)
+            | Input::Publish { .. }
             | Input::Explain { .. } => None,
         }
     }
