@@ -13,6 +13,7 @@ mod gone_stays_gone;
 mod kills_complete;
 mod kinds_are_not_mixed;
 mod launch_at_most_once;
+mod nested_tasks;
 mod nested_terminates_first;
 mod no_orphan_container;
 mod no_overcommit;

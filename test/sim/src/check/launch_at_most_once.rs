@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use super::nested_tasks::{NestedTasks, Task};
 use super::{Check, Fact};
 
 #[derive(Debug, Default)]
 pub(super) struct LaunchAtMostOnce {
-    tasks: BTreeSet<(String, String)>,
+    tasks: BTreeSet<Task>,
+    nested: NestedTasks,
     containers: BTreeSet<String>,
     ran: BTreeSet<String>,
 }
@@ -18,14 +20,15 @@ impl Check for LaunchAtMostOnce {
     }
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        if let Some(task) = self.nested.started(fact)
+            && !self.tasks.insert(task.clone())
+        {
+            return Err(format!("{} starts again", task.1));
+        }
         match fact {
             Fact::FrameworkLaunches { id, task } => {
                 self.tasks.remove(&((*id).into(), (*task).into()));
                 Ok(())
-            }
-            Fact::TaskStarts { agent, framework, container, task, .. } => {
-                let new = self.tasks.insert(((*framework).into(), (*task).into()));
-                new.then_some(()).ok_or_else(|| format!("{task} starts again, on A{agent} in {container}"))
             }
             // A failed launch may be repeated.
             Fact::ContainerLaunches { agent, spec }

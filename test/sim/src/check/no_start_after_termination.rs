@@ -5,12 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_proto::mesos::v1::TaskState;
-use tepui_types::{ContainerId, TaskStateExt};
+use tepui_types::TaskStateExt;
 
+use super::nested_tasks::{NestedTasks, Task};
 use super::{Check, Fact};
-
-/// Framework and task.
-type Task = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct NoStartAfterTermination {
@@ -18,8 +16,7 @@ pub(super) struct NoStartAfterTermination {
     ended: BTreeMap<Task, (TaskState, Vec<u8>)>,
     /// Terminal updates of earlier instances.
     past: BTreeSet<Vec<u8>>,
-    /// Tasks with a container of their own, by that.
-    nested: BTreeMap<ContainerId, Task>,
+    nested: NestedTasks,
 }
 
 impl Check for NoStartAfterTermination {
@@ -28,10 +25,12 @@ impl Check for NoStartAfterTermination {
     }
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        if let Some(task) = self.nested.started(fact) {
+            self.judge(&task)?;
+        }
         match fact {
             Fact::FrameworkLaunches { id, task } => {
                 let task = ((*id).to_string(), (*task).to_string());
-                self.nested.retain(|_, nested| *nested != task);
                 self.past.extend(self.ended.remove(&task).map(|(_, uuid)| uuid));
                 Ok(())
             }
@@ -43,21 +42,6 @@ impl Check for NoStartAfterTermination {
                 }
                 Ok(())
             }
-            Fact::ExecutorUpdates { executor, container, status, .. } => {
-                let own = status.container_status.container_id.as_option().map(ContainerId::from);
-                if let Some(own) = own.filter(|own| own != *container) {
-                    let task = (executor.framework_id.clone(), status.task_id.value.clone());
-                    self.nested.insert(own, task);
-                }
-                Ok(())
-            }
-            Fact::TaskStarts { framework, task, is_nested: false, .. } => {
-                self.judge(&((*framework).to_string(), (*task).to_string()))
-            }
-            Fact::ContainerRuns { spec, .. } => match self.nested.get(&spec.id) {
-                Some(task) => self.judge(task),
-                None => Ok(()),
-            },
             _ => Ok(()),
         }
     }
