@@ -171,23 +171,23 @@ struct Notifications {
     own_count: u64,
     around: Option<Arc<Signal>>,
     /// What was counted around it before it was registered itself.
-    around_before: u64,
+    parent_before: u64,
 }
 
 impl Notifications {
     fn register(cgroup: &Path, sources: &OomSources) -> io::Result<Notifications> {
         // The outer one first: it must not miss a signal that the inner one counts.
         let around = cgroup.parent().and_then(|around| sources.signal(around).ok());
-        let around_before = around.as_ref().map_or(0, |signal| signal.count());
+        let parent_before = around.as_ref().map_or(0, |signal| signal.count());
         let own = event::readable(notify::register(cgroup, OOM_CONTROL, "")?)?;
-        Ok(Notifications { own, own_count: 0, around, around_before })
+        Ok(Notifications { own, own_count: 0, around, parent_before })
     }
 
     /// Whether the cgroup itself was at its limit. The inner count is read first, because the kernel signals it last.
     fn is_at_limit(&mut self) -> bool {
         self.own_count += notify::take(self.own.get_ref());
         let around = self.around.as_ref().map_or(0, |signal| signal.count());
-        self.own_count > around - self.around_before
+        self.own_count > around - self.parent_before
     }
 }
 

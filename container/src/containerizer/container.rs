@@ -235,7 +235,7 @@ impl Container {
                 command = self.inbox.recv() => match command {
                     None => return Err(Stop::Abandoned),
                     Some(Command::Update(update)) => waiting.update = Some(update),
-                    Some(Command::Examine) => self.say_examined(None).await,
+                    Some(Command::Examine) => self.report_examined(None).await,
                     Some(Command::Settled { done, child }) => waiting.children.push((done, child)),
                     Some(Command::Explain(_)) => (), // A cancelled launch reports itself.
                     Some(Command::Signal(_)) => return Err(destroyed(stage)),
@@ -283,7 +283,7 @@ impl Container {
                     Some(Command::Examine) => {
                         let limited = memory.judge(&context, &self.id, None);
                         limitation = limitation.or_else(|| limited.and_then(|limited| self.limited(limited)));
-                        self.say_examined(limitation.clone()).await;
+                        self.report_examined(limitation.clone()).await;
                     }
                     Some(Command::Settled { done, .. }) => done.send(()).unwrap_or_default(),
                     Some(Command::Signal(signal)) => self.signal(process, signal).await,
@@ -354,7 +354,7 @@ impl Container {
         self.context.watching.follow(watched, self.runtime().given())
     }
 
-    async fn say_examined(&self, killed: Option<Termination>) {
+    async fn report_examined(&self, killed: Option<Termination>) {
         self.context.emit(ContainerEvent::Examined { id: self.id.clone(), killed }).await;
     }
 
@@ -363,7 +363,7 @@ impl Container {
         self.inbox.close();
         while let Some(command) = self.inbox.recv().await {
             match command {
-                Command::Examine => self.say_examined(killed.clone()).await,
+                Command::Examine => self.report_examined(killed.clone()).await,
                 Command::Update(_)
                 | Command::Settled { .. }
                 | Command::Signal(_)
@@ -394,7 +394,7 @@ impl Container {
     async fn update(&self, volumes: &mut Vec<Volume>, update: Update) {
         if let Some(in_docker) = self.runtime().docker() {
             let updated = in_docker::update(&self.context, &self.id, in_docker, update).await;
-            return self.say_updated(updated).await;
+            return self.report_updated(updated).await;
         }
         let Update { resources, limits, volumes: after } = update;
         let given = watched_resources(&self.sandbox.to_string_lossy(), &resources, &after);
@@ -409,10 +409,10 @@ impl Container {
             Ok(()) => self.update_volumes(volumes, after).await,
             Err(fault) => Err(fault.into()),
         };
-        self.say_updated(changed).await;
+        self.report_updated(changed).await;
     }
 
-    async fn say_updated(&self, updated: Result<(), ContainerFault>) {
+    async fn report_updated(&self, updated: Result<(), ContainerFault>) {
         if let Err(fault) = updated {
             let message = fault.to_string();
             self.context.emit(ContainerEvent::UpdateFailed { id: self.id.clone(), message }).await;

@@ -46,12 +46,12 @@ pub(super) async fn find_containers(
     let context = context.clone();
     let look = move || {
         restore::restore(&context, &known);
-        look_now(&context.runtime, known, &busy)
+        find_now(&context.runtime, known, &busy)
     };
     blocking(look).await
 }
 
-fn look_now(runtime: &RuntimeDir, mut known: Vec<KnownContainer>, busy: &BTreeSet<ContainerId>) -> Found {
+fn find_now(runtime: &RuntimeDir, mut known: Vec<KnownContainer>, busy: &BTreeSet<ContainerId>) -> Found {
     known.sort_by_key(|known| (depth(&known.id), known.id.clone()));
     let ids: BTreeSet<ContainerId> = known.iter().map(|known| known.id.clone()).collect();
     let wanted = |id: &ContainerId| ids.contains(id) || busy.contains(id);

@@ -150,7 +150,7 @@ impl Images {
         let rootfs = self.rootfses.make(id, index, image, &layers);
         let rootfs = rootfs.map_err(|err| named(ImageFault::io("cannot create its root filesystem")(err)))?;
         let user =
-            runtime.user().map(|user| user::look_up(user, &layers).map_err(|fault| named(fault.into())));
+            runtime.user().map(|user| user::resolve(user, &layers).map_err(|fault| named(fault.into())));
         Ok(Made { rootfs, runtime, user })
     }
 

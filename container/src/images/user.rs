@@ -16,7 +16,7 @@ use crate::host::user::Identity;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Resolves `user` of an image; `layers` are its own, the lowest first.
-pub(super) fn look_up(user: &str, layers: &[PathBuf]) -> Result<Identity, UserFault> {
+pub(super) fn resolve(user: &str, layers: &[PathBuf]) -> Result<Identity, UserFault> {
     let passwd = find(layers, "passwd").unwrap_or_default();
     let group = find(layers, "group").unwrap_or_default();
     identity(user, &passwd, &group)

@@ -88,14 +88,14 @@ impl Watcher {
         loop {
             tokio::select! {
                 () = until(self.disk) => {
-                    let found = self.look_at_disk().await;
+                    let found = self.check_disk().await;
                     self.disk = after(self.options.container_disk_watch_interval);
                     if let Some(found) = found {
                         return found;
                     }
                 }
                 () = until(self.ports) => {
-                    let found = self.look_at_ports().await;
+                    let found = self.check_ports().await;
                     self.ports = after(self.options.container_ports_watch_interval);
                     if let Some(found) = found {
                         return found;
@@ -105,7 +105,7 @@ impl Watcher {
         }
     }
 
-    async fn look_at_disk(&self) -> Option<Termination> {
+    async fn check_disk(&self) -> Option<Termination> {
         let (given, id, dir) = (self.given.clone(), self.watched.id.clone(), self.watched.runtime.clone());
         let _turn = self.turn.acquire().await;
         let look = move || {
@@ -122,7 +122,7 @@ impl Watcher {
         self.options.enforce_container_disk_quota.then_some(found)
     }
 
-    async fn look_at_ports(&self) -> Option<Termination> {
+    async fn check_ports(&self) -> Option<Termination> {
         let (given, watched, options) =
             (self.given.ports.clone(), self.watched.clone(), self.options.clone());
         let look = move || {

@@ -158,9 +158,9 @@ impl Switchboard {
             match source {
                 Source::Signals => (), // OomCause they are.
                 Source::Door => self.open_to_newcomers(),
-                Source::Newcomer(at) => self.hear_newcomer(at, now),
+                Source::Newcomer(at) => self.read_handshake(at, now),
                 Source::Listener(at) => self.attend(at, now),
-                Source::Typist => self.hear_typist(),
+                Source::Typist => self.read_input(),
                 Source::Input => self.feed(),
                 Source::Output(at) => {
                     self.move_piece(at, now);
@@ -174,7 +174,7 @@ impl Switchboard {
         if self.outputs.is_empty() && !self.said_end {
             let silent_since = *self.silent_since.get_or_insert(now);
             if self.is_over || now >= silent_since + LAST_WORD_MAX {
-                self.say_end(now);
+                self.write_end(now);
             }
         }
         Ok(())
@@ -256,7 +256,7 @@ impl Switchboard {
     }
 
     /// The first frame declares the kind of a client. One that closes or sends an invalid frame is dropped.
-    fn hear_newcomer(&mut self, at: usize, now: Instant) {
+    fn read_handshake(&mut self, at: usize, now: Instant) {
         let Some((socket, mut decoder)) = self.newcomers[at].take() else { return };
         if receive(&socket, &mut decoder).is_err() {
             return;
@@ -291,7 +291,7 @@ impl Switchboard {
         }
     }
 
-    fn hear_typist(&mut self) {
+    fn read_input(&mut self) {
         let Some((socket, decoder)) = &mut self.typist else { return };
         if receive(socket, decoder).is_err() {
             self.typist = None; // The input is available to another client.
@@ -393,7 +393,7 @@ impl Switchboard {
     }
 
     /// All output was moved.
-    fn say_end(&mut self, now: Instant) {
+    fn write_end(&mut self, now: Instant) {
         self.said_end = true;
         self.listeners.iter_mut().for_each(|listener| listener.push(Kind::End, &[], now));
         if let Some((socket, _)) = self.typist.take() {

@@ -79,13 +79,13 @@ impl Agent {
     }
 
     /// Sends a call to the master if the agent is subscribed; otherwise the next SUBSCRIBE contains the information.
-    pub(crate) fn tell_master(&self, call: link_api::Call, out: &mut Out) {
+    pub(crate) fn send_to_master(&self, call: link_api::Call, out: &mut Out) {
         if let Some(link) = self.link.subscribed() {
             out.effect(Effect::Master { link, call: Box::new(call) });
         }
     }
 
-    pub(crate) fn tell_executor(&self, conn: Option<ConnId>, event: executor_api::Event, out: &mut Out) {
+    pub(crate) fn send_to_executor(&self, conn: Option<ConnId>, event: executor_api::Event, out: &mut Out) {
         if let Some(conn) = conn {
             out.effect(Effect::Executor { conn, event: Box::new(event) });
         }

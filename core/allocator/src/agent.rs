@@ -22,9 +22,9 @@ pub(crate) struct Agent {
     pub(crate) has_gpus: bool,
     /// In another region than the master.
     pub(crate) remote: bool,
-    pub(crate) wants: Urgency,
+    pub(crate) urgency: Urgency,
     /// Borrowers that were offered slack of it since one of them last used some.
-    pub(crate) asked: Bits<ClientSlot>,
+    pub(crate) served: Bits<ClientSlot>,
     /// What guarantees can be met from here: its part of what is available.
     pub(crate) available: Quantities,
 }

@@ -81,13 +81,13 @@ impl Allocator {
     }
 
     /// Marks an agent for the next run.
-    pub(crate) fn want(&mut self, slot: AgentSlot, wants: Urgency) {
+    pub(crate) fn want(&mut self, slot: AgentSlot, urgency: Urgency) {
         let agent = &mut self.agents[slot];
-        if wants <= agent.wants {
+        if urgency <= agent.urgency {
             return;
         }
-        agent.wants = wants;
-        match wants {
+        agent.urgency = urgency;
+        match urgency {
             Urgency::Turn => self.cycle.turn.push(slot),
             Urgency::Release => self.cycle.released.push(slot),
             Urgency::Batch => self.cycle.batch.push(slot),
@@ -181,8 +181,8 @@ impl Allocator {
         changed.sort_unstable();
         for slot in changed.drain(..) {
             // Duplicates are queued once, removed agents never.
-            if self.agents.get(slot).is_some_and(|agent| agent.wants != Urgency::Nothing) {
-                self.agents[slot].wants = Urgency::Nothing;
+            if self.agents.get(slot).is_some_and(|agent| agent.urgency != Urgency::Nothing) {
+                self.agents[slot].urgency = Urgency::Nothing;
                 self.cycle.queue.push((slot, Scope::All));
             }
         }

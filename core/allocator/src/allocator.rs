@@ -109,8 +109,8 @@ impl Allocator {
             unavailable: false,
             has_gpus: false,
             remote: false,
-            wants: Urgency::Nothing,
-            asked: Bits::new(),
+            urgency: Urgency::Nothing,
+            served: Bits::new(),
             available: Quantities::new(),
             spec: AgentSpec::default(),
         };

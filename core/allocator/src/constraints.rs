@@ -114,7 +114,7 @@ impl Constraints {
 
 impl AttributeConstraint {
     fn holds(&self, agent: &AgentSpec) -> bool {
-        match self.selector.look_up(agent) {
+        match self.selector.value_on(agent) {
             None => self.predicate.holds_without_value(),
             Some(AttributeValue::Text(text)) => self.predicate.holds_for(&text),
             Some(AttributeValue::NotText) => !matches!(self.predicate, Predicate::NotExists),
@@ -123,7 +123,7 @@ impl AttributeConstraint {
 }
 
 impl Selector {
-    fn look_up(&self, agent: &AgentSpec) -> Option<AttributeValue> {
+    fn value_on(&self, agent: &AgentSpec) -> Option<AttributeValue> {
         let domain = agent.domain.as_ref();
         match self {
             Selector::Attribute(name) => {

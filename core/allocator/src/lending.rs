@@ -88,19 +88,19 @@ impl Allocator {
         self.borrowers.tree.draw_order();
         let mut walk = core::mem::replace(self.loan_walk_mut(scope), Walk::new(scope));
         walk.start(&self.borrowers.tree, Stage::Everyone);
-        let (mut first, mut asked) = (None, Vec::new());
+        let (mut first, mut served) = (None, Vec::new());
         while first.is_none()
             && let Some(borrower) = walk.next(&self.borrowers.tree)
         {
             if self.takes_loan(slot, self.borrowers.client(borrower), candidates, lending) {
-                match self.agents[slot].asked.contains(borrower) {
-                    true => asked.push(borrower),
+                match self.agents[slot].served.contains(borrower) {
+                    true => served.push(borrower),
                     false => first = Some(borrower),
                 }
             }
         }
         *self.loan_walk_mut(scope) = walk;
-        let borrower = first.or_else(|| self.borrowers.next_turn(asked))?;
+        let borrower = first.or_else(|| self.borrowers.next_turn(served))?;
         Some(self.borrowers.client(borrower))
     }
 
@@ -145,7 +145,7 @@ impl Allocator {
         self.agents[slot].ledger.lend(self.cycle.now, framework, &slack);
         self.book_loan(slot, framework, &slack, Booking::In);
         if let Some(borrower) = self.borrowers.slot(client) {
-            self.agents[slot].asked.insert(borrower);
+            self.agents[slot].served.insert(borrower);
         }
         self.cycle.lent.insert(slot);
         // What this role could not borrow, being its own, another one may in the next run.

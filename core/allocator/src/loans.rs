@@ -52,7 +52,7 @@ impl Allocator {
         if self.borrowers.tree.drop_if_unused(borrower) {
             // Its slot will be another's.
             let agents: Vec<AgentSlot> = self.agents.slots().collect();
-            agents.into_iter().for_each(|agent| self.agents[agent].asked.remove(borrower));
+            agents.into_iter().for_each(|agent| self.agents[agent].served.remove(borrower));
         }
     }
 }

@@ -67,7 +67,7 @@ impl Allocator {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         let shared = self.agents[agent].ledger.launch(framework, resources);
         if resources.iter().any(is_slack) {
-            self.agents[agent].asked.clear();
+            self.agents[agent].served.clear();
         }
         self.note_free(agent);
         for (role, more) in shared.by_allocation() {

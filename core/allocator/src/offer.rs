@@ -34,7 +34,7 @@ enum Verdict {
 enum Judged {
     Alone,
     /// The client is lent slack of the same agent, which is enough for an offer: whatever else it may have is added.
-    BesideLoan,
+    WithLoan,
 }
 
 impl Allocator {
@@ -121,7 +121,7 @@ impl Allocator {
         let (mut left, mut is_offered) = (!self.is_spent(slot), false);
         let mut narrowed = self.narrow(scope, &candidates, &mut narrow);
         while left && let Some(client) = if narrowed { &mut narrow } else { &mut walk }.next(&self.tree) {
-            let judged = if borrower == Some(client) { Judged::BesideLoan } else { Judged::Alone };
+            let judged = if borrower == Some(client) { Judged::WithLoan } else { Judged::Alone };
             let Some(grant) = self.offer(slot, client, &mut candidates, judged) else { continue };
             let at = self.add_grant(slot, client, grant, &mut decided.grants);
             is_offered = true;
@@ -274,7 +274,7 @@ impl Allocator {
             )
         });
         let known = candidates.kind(kind);
-        if judged == Judged::BesideLoan {
+        if judged == Judged::WithLoan {
             return (!known.is_empty()).then_some(kind);
         }
         if known.refused_by.contains(client) || !(known.enough || client_traits.own_least) {
@@ -345,7 +345,7 @@ impl Allocator {
         let part = fit.filter(is_plain).shrink_to(&allowance.amount) + &rest;
         let offered = match judged {
             Judged::Alone => least.allows(&part.quantities()) && !self.filters.covers(client, slot, &part),
-            Judged::BesideLoan => !part.is_empty(),
+            Judged::WithLoan => !part.is_empty(),
         };
         if offered { Verdict::Part(part) } else { Verdict::Nothing }
     }

@@ -154,21 +154,21 @@ impl Master {
     }
 
     /// Sends to a framework if it is connected; otherwise the event is dropped.
-    pub(crate) fn tell_framework(&self, id: &FrameworkId, event: Arc<scheduler::Event>, out: &mut Out) {
+    pub(crate) fn send_to_framework(&self, id: &FrameworkId, event: Arc<scheduler::Event>, out: &mut Out) {
         if let Some(conn) = self.framework(id).and_then(|framework| framework.conn()) {
             out.effect(Effect::Scheduler { conn, event });
         }
     }
 
     /// Sends to every connected framework.
-    pub(crate) fn tell_frameworks(&self, event: &Arc<scheduler::Event>, out: &mut Out) {
+    pub(crate) fn send_to_frameworks(&self, event: &Arc<scheduler::Event>, out: &mut Out) {
         for conn in self.schedulers.keys() {
             out.effect(Effect::Scheduler { conn: *conn, event: Arc::clone(event) });
         }
     }
 
     /// Sends to an agent if it is connected; otherwise its next SUBSCRIBE settles the matter.
-    pub(crate) fn tell_agent(&self, id: &AgentId, event: link::Event, out: &mut Out) {
+    pub(crate) fn send_to_agent(&self, id: &AgentId, event: link::Event, out: &mut Out) {
         if let Some(conn) = self.agent(id).and_then(|agent| agent.conn()) {
             out.effect(Effect::Agent { conn, event: Box::new(event) });
         }

@@ -77,8 +77,8 @@ impl Links {
         let (outgoing, calls) = Outgoing::new(self.limits);
         let (credential, tls) = (self.credential.clone(), self.tls.clone());
         let (handle, targets) = (self.handle.clone(), self.targets.clone());
-        let (heard, silence_max) = (Arc::new(Mutex::new(Instant::now())), self.silence_max);
-        let link = Link { id, handle, targets, credential, tls, heard, silence_max };
+        let (received_at, silence_max) = (Arc::new(Mutex::new(Instant::now())), self.silence_max);
+        let link = Link { id, handle, targets, credential, tls, received_at, silence_max };
         // Every end is reported as LinkDown; nothing in it can panic.
         let task = self.runtime.spawn(link.run(calls)).abort_handle();
         self.current = Some(Current { id, outgoing, task });
@@ -110,7 +110,7 @@ struct Link {
     credential: Option<Credential>,
     tls: Option<Tls>,
     /// When something came last.
-    heard: Arc<Mutex<Instant>>,
+    received_at: Arc<Mutex<Instant>>,
     silence_max: Duration,
 }
 
@@ -170,8 +170,8 @@ impl Link {
     }
 
     fn events(&self) -> Events {
-        let (handle, heard) = (self.handle.clone(), self.heard.clone());
-        Events { id: self.id, handle, heard, decoder: recordio::Decoder::new(CALL_BYTES_MAX) }
+        let (handle, received_at) = (self.handle.clone(), self.received_at.clone());
+        Events { id: self.id, handle, received_at, decoder: recordio::Decoder::new(CALL_BYTES_MAX) }
     }
 
     async fn dial(&self, target: &str) -> Result<Box<dyn Wire>, String> {
@@ -193,7 +193,7 @@ impl Link {
         }
         loop {
             let silent_at =
-                *self.heard.lock().expect("no code panics while it holds this lock") + self.silence_max;
+                *self.received_at.lock().expect("no code panics while it holds this lock") + self.silence_max;
             if silent_at > Instant::now() {
                 tokio::time::sleep_until(silent_at.into()).await;
                 continue;
@@ -245,7 +245,7 @@ impl Link {
 struct Events {
     id: LinkId,
     handle: Handle<Input>,
-    heard: Arc<Mutex<Instant>>,
+    received_at: Arc<Mutex<Instant>>,
     decoder: recordio::Decoder,
 }
 
@@ -257,7 +257,7 @@ impl Receive for Events {
 
 impl Events {
     async fn take(&mut self, chunk: Bytes) -> Result<(), String> {
-        *self.heard.lock().expect("no code panics while it holds this lock") = Instant::now();
+        *self.received_at.lock().expect("no code panics while it holds this lock") = Instant::now();
         self.decoder.push(&chunk);
         let mut inputs = Vec::new();
         let outcome = self.decode(&mut inputs);

@@ -149,9 +149,9 @@ impl Server {
         browsers: BrowserPolicy,
         tls: Option<Tls>,
     ) -> Listening {
-        let (stop, stop_asked) = watch::channel(false);
+        let (stop, stop_requested) = watch::channel(false);
         let shared = Shared { handler, limits, browsers, budget: BodyBudget::default(), tls };
-        let accepting = tokio::spawn(accept(self.listener, shared, stop_asked));
+        let accepting = tokio::spawn(accept(self.listener, shared, stop_requested));
         Listening { stop, accepting }
     }
 }

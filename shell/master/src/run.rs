@@ -72,8 +72,8 @@ fn elected(options: Options, process: Process, bound: SocketAddr, front: Arc<Fro
     let RegistryAt::Etcd(address) = options.registry.clone() else {
         unreachable!("only a registry in etcd is opened by an election");
     };
-    let (stop, stop_asked) = watch::channel(false);
-    let reign = Candidacy { options, process, bound, front, stop: stop_asked };
+    let (stop, stop_requested) = watch::channel(false);
+    let reign = Candidacy { options, process, bound, front, stop: stop_requested };
     // Its failure is the master's: `ended` resolves, `stop` returns it.
     Rule::Elected { stop, reign: tokio::spawn(reign.run(address)) }
 }

@@ -60,19 +60,8 @@ impl Term {
         let (store, records) = load(store).await?;
         let registry_fetch = fetching.elapsed();
         let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
-        let seed = entropy().map_err(ProcessFault::Entropy)?;
-        let whitelist = options.whitelist.as_deref().map(read_whitelist).transpose()?;
-        // What rules and the audit log say of an event is looked up in the state of its turn.
-        let needs_every_state = options.config.authorizer.is_set() || process.audit.is_on();
-        let publish_interval = if needs_every_state { Duration::ZERO } else { PUBLISH_INTERVAL };
-        let config = Config {
-            master_info: info,
-            seed,
-            whitelist: whitelist.clone(),
-            publish_interval,
-            ..options.config.clone()
-        };
-        config.check().map_err(MasterFault::Config)?;
+        let config = config(options, process, info)?;
+        let whitelist = config.whitelist.clone();
         log_ignored_weights(&config, &registry);
 
         let clock = Clock::start();
@@ -163,6 +152,24 @@ impl Term {
         self.exchanges.close_all();
         result
     }
+}
+
+fn config(options: &Options, process: &Process, master_info: pb::MasterInfo) -> Result<Config, MasterFault> {
+    let config = Config {
+        master_info,
+        seed: entropy().map_err(ProcessFault::Entropy)?,
+        whitelist: options.whitelist.as_deref().map(read_whitelist).transpose()?,
+        publish_interval: publish_interval(options, process),
+        ..options.config.clone()
+    };
+    config.check().map_err(MasterFault::Config)?;
+    Ok(config)
+}
+
+/// What rules and the audit log say of an event is looked up in the state of its turn.
+fn publish_interval(options: &Options, process: &Process) -> Duration {
+    let needs_every_state = options.config.authorizer.is_set() || process.audit.is_on();
+    if needs_every_state { Duration::ZERO } else { PUBLISH_INTERVAL }
 }
 
 /// Logs the values of `--weights` that an existing registry overrides.

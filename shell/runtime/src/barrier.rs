@@ -134,7 +134,7 @@ pub(crate) struct Committer<R, E, S> {
     turns: Receiver<Items<R, E>>,
     store: Store,
     /// Whether the machine was asked to stop, which ends waiting.
-    stop_asked: watch::Receiver<bool>,
+    stop_requested: watch::Receiver<bool>,
     /// When the room for records was last looked at.
     looked: Instant,
 }
@@ -147,7 +147,7 @@ where
     pub fn new(
         store: Store,
         is_independent: fn(&E) -> bool,
-        stop_asked: watch::Receiver<bool>,
+        stop_requested: watch::Receiver<bool>,
         sink: S,
     ) -> (Self, Committer<R, E, S>) {
         let commits = Commits {
@@ -162,7 +162,7 @@ where
         let shared = Arc::new(Shared { sink: Mutex::new(sink), commits: Arc::new(commits) });
         let (commits, turns) = channel();
         let barrier = Self { shared: shared.clone(), commits, is_independent };
-        (barrier, Committer { shared, turns, store, stop_asked, looked: Instant::now() })
+        (barrier, Committer { shared, turns, store, stop_requested, looked: Instant::now() })
     }
 
     pub fn commits(&self) -> Arc<Commits> {
@@ -209,7 +209,7 @@ where
 {
     /// Runs until the machine's end is dropped and everything is released, or until a commit fails.
     pub fn run(mut self) -> Result<(), StoreFault> {
-        self.look_at_room()?;
+        self.measure_room()?;
         while let Some(first) = self.next_turn()? {
             let mut turns = vec![first];
             turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
@@ -229,7 +229,7 @@ where
                 return Ok(self.turns.recv().ok());
             }
             if self.looked.elapsed() >= ROOM_INTERVAL {
-                self.look_at_room()?;
+                self.measure_room()?;
             }
             match self.turns.recv_timeout(ROOM_INTERVAL.saturating_sub(self.looked.elapsed())) {
                 Ok(turn) => return Ok(Some(turn)),
@@ -255,9 +255,9 @@ where
 }
 
 impl<R, E, S> Committer<R, E, S> {
-    fn look_at_room(&mut self) -> Result<(), StoreFault> {
+    fn measure_room(&mut self) -> Result<(), StoreFault> {
         self.looked = Instant::now();
-        let room = self.store.look_at_room()?;
+        let room = self.store.measure_room()?;
         self.shared.commits.room.send_replace(room);
         Ok(())
     }
@@ -278,7 +278,7 @@ impl<R, E, S> Committer<R, E, S> {
         let mut result = self.store.commit(writes);
         // The machine is informed at once that it should make few records now.
         if !used_reserve && self.store.uses_reserve() {
-            self.look_at_room()?;
+            self.measure_room()?;
         }
         if let Err(fault) = &result
             && fault.is_passing()
@@ -291,11 +291,11 @@ impl<R, E, S> Committer<R, E, S> {
                 }
                 other => tracing::warn!(%other, "waiting for the store"),
             }
-            while matches!(&result, Err(fault) if fault.is_passing()) && !*self.stop_asked.borrow() {
+            while matches!(&result, Err(fault) if fault.is_passing()) && !*self.stop_requested.borrow() {
                 thread::sleep(PASSING_FAULT_PAUSE);
                 result = self.store.reopen().and_then(|()| self.store.commit(writes));
                 self.shared.commits.set_stuck(result.is_err());
-                self.look_at_room()?;
+                self.measure_room()?;
             }
             tracing::info!(durable = result.is_ok(), "records can be committed again");
         }

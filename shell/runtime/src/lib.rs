@@ -108,7 +108,7 @@ where
     S: FnMut(Vec<M::Effect>) + Send + 'static,
 {
     let thread_fault = |err| RuntimeFault::Thread { name: name.to_owned(), err };
-    let (stop, stop_asked) = watch::channel(false);
+    let (stop, stop_requested) = watch::channel(false);
     let (ended_sender, ended) = watch::channel(false);
     let (barrier, committer) = Barrier::new(store, M::is_independent, stop.subscribe(), sink);
     let watched = barrier.commits();
@@ -131,7 +131,7 @@ where
         clock,
         limits,
         times: times.clone(),
-        stop_asked,
+        stop_requested,
     };
     // A current-thread runtime: only for waiting on the mailbox and the deadline together.
     let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(thread_fault)?;

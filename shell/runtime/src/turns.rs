@@ -91,7 +91,7 @@ pub(crate) struct Turns<M: Fsm, S> {
     pub clock: Clock,
     pub limits: Limits,
     pub times: Arc<TurnTimes>,
-    pub stop_asked: watch::Receiver<bool>,
+    pub stop_requested: watch::Receiver<bool>,
 }
 
 impl<M, S> Turns<M, S>
@@ -154,7 +154,7 @@ where
             // A flood of inputs must not starve the request to stop.
             biased;
             // An error means that the `Running` was dropped: then the mailbox alone determines the end.
-            Ok(()) = self.stop_asked.changed() => receiver.close(),
+            Ok(()) = self.stop_requested.changed() => receiver.close(),
             count = receiver.recv_many(inputs, self.limits.turn_inputs_max) => {
                 inputs.reverse();
                 return count > 0;

@@ -92,7 +92,7 @@ impl Embedded {
     }
 
     /// Checks the disk; once it has room, commits in the reserve are applied to the file and the reserve is refilled.
-    pub fn look_at_room(&mut self) -> Result<Room, StoreFault> {
+    pub fn measure_room(&mut self) -> Result<Room, StoreFault> {
         // A file system that cannot be looked at is not known to be short.
         let available_bytes = available_bytes(&self.path).unwrap_or(u64::MAX);
         if available_bytes >= self.headroom.available_bytes_min {

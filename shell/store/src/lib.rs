@@ -79,11 +79,11 @@ impl Store {
 
     /// Checks the available room and applies commits in the reserve if there is enough. `None` for a store in memory
     /// without a limit.
-    pub fn look_at_room(&mut self) -> Result<Option<Room>, StoreFault> {
+    pub fn measure_room(&mut self) -> Result<Option<Room>, StoreFault> {
         match self {
-            Store::Embedded(embedded) => embedded.look_at_room().map(Some),
-            Store::Memory(memory) => Ok(memory.look_at_room()),
-            Store::Etcd(records) => Ok(Some(records.look_at_room())),
+            Store::Embedded(embedded) => embedded.measure_room().map(Some),
+            Store::Memory(memory) => Ok(memory.measure_room()),
+            Store::Etcd(records) => Ok(Some(records.measure_room())),
         }
     }
 

@@ -62,7 +62,7 @@ impl Memory {
         self.lock().reserve_used > 0
     }
 
-    pub fn look_at_room(&self) -> Option<Room> {
+    pub fn measure_room(&self) -> Option<Room> {
         let mut content = self.lock();
         let reserve_bytes = content.reserve?;
         if !content.full {

@@ -198,7 +198,7 @@ pub(crate) fn on_event(world: &mut World, index: usize, conn: ConnId, message: M
             input(world, index, Input::Executor { conn: exchange, sender: Sender::default(), call });
         }
         Message::ContainerCall(call) => {
-            world.checks.observe(&Fact::CallHeard { conn, call: &call });
+            world.checks.observe(&Fact::CallReceived { conn, call: &call });
             let sender = Sender { peer: Some(Peer::Executor), ..Sender::default() };
             input(world, index, Input::Operator { conn, sender, call });
         }

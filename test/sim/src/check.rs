@@ -94,7 +94,7 @@ pub(crate) enum Fact<'a> {
         termination: &'a Termination,
     },
     /// A call about containers reached an agent.
-    CallHeard {
+    CallReceived {
         conn: ConnId,
         call: &'a pb::agent::Call,
     },

@@ -53,7 +53,7 @@ pub(crate) fn apply(
     forward(agent, now, uuid, RETRY_MIN, out);
     if failed {
         // After the outcome: until it is known, the master counts the operation as under way.
-        tell_total(agent, out);
+        send_total(agent, out);
     }
     if let Some(operation) = changed {
         slack::reservations_changed(agent, now, &operation, out);
@@ -70,7 +70,7 @@ pub(crate) fn missing(agent: &mut Agent, now: Now, mut uuids: Vec<Uuid>, out: &m
         forward(agent, now, *uuid, RETRY_MIN, out);
     }
     if !uuids.is_empty() {
-        tell_total(agent, out);
+        send_total(agent, out);
     }
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn repeat_volumes(agent: &Agent, out: &mut Out) {
 }
 
 /// What the master believes about the totals is wrong.
-pub(crate) fn tell_total(agent: &Agent, out: &mut Out) {
+pub(crate) fn send_total(agent: &Agent, out: &mut Out) {
     let total_resources = agent.state.total.to_proto(Format::Post);
     let call = api::Call {
         r#type: Some(api::call::Type::UPDATE_RESOURCES),
@@ -183,7 +183,7 @@ pub(crate) fn tell_total(agent: &Agent, out: &mut Out) {
         .into(),
         ..Default::default()
     };
-    agent.tell_master(call, out);
+    agent.send_to_master(call, out);
 }
 
 /// Sends the outcome to the master, and again after `patience` without an acknowledgement.
@@ -204,7 +204,7 @@ pub(crate) fn forward(agent: &mut Agent, now: Now, uuid: Uuid, patience: Duratio
         update_operation: update.into(),
         ..Default::default()
     };
-    agent.tell_master(call, out);
+    agent.send_to_master(call, out);
     agent.timers.set(Timer::RetryOperation(uuid), now.mono + patience);
     agent.operation_patience.insert(uuid, patience);
 }

@@ -262,9 +262,9 @@ impl Allocator {
 
     /// It could be lent something of the agent, and others could as well.
     fn turn_obstacle(&self, slot: AgentSlot, client: ClientSlot) -> Obstacle {
-        let asked = self.borrowers.slot(client).filter(|it| self.agents[slot].asked.contains(*it));
+        let served = self.borrowers.slot(client).filter(|it| self.agents[slot].served.contains(*it));
         match self.timing_obstacle(client) {
-            Obstacle::Waiting if asked.is_some() => Obstacle::OthersFirst,
+            Obstacle::Waiting if served.is_some() => Obstacle::OthersFirst,
             obstacle => obstacle,
         }
     }

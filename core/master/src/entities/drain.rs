@@ -53,7 +53,7 @@ pub(crate) fn deactivate(master: &mut Master, id: &AgentId, deactivation: Deacti
 /// Sends the drain to an agent that drains: it kills its tasks.
 pub(crate) fn remind(master: &Master, id: &AgentId, out: &mut Out) {
     if let Some(config) = master.registry.deactivated.get(id).and_then(config) {
-        master.tell_agent(id, to_agent::drain(config.clone()), out);
+        master.send_to_agent(id, to_agent::drain(config.clone()), out);
     }
 }
 

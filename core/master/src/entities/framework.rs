@@ -85,7 +85,7 @@ pub(crate) fn announce(master: &Master, id: &FrameworkId, out: &mut Out) {
     let Some(framework) = master.framework(id) else { return };
     master.notify(|| notice::framework_updated(framework), out);
     for agent_id in master.footprint.get(id).into_iter().flat_map(|on| on.keys()) {
-        master.tell_agent(agent_id, to_agent::update_framework(&framework.info), out);
+        master.send_to_agent(agent_id, to_agent::update_framework(&framework.info), out);
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn insert(master: &mut Master, framework: Framework, terms: Terms, ou
     master.changed = true;
     let mut framework = terms.on(framework);
     for (executor, shares) in master.isolations.take(&framework.id) {
-        task::remember_isolation(&mut framework, &executor, shares);
+        task::record_isolation(&mut framework, &executor, shares);
     }
     master.allocator.add_framework(allocator_spec::framework(&framework, terms));
     master.notify(|| notice::framework_added(&framework), out);
@@ -177,7 +177,7 @@ pub(crate) fn remove(
         master.footprint.get(id).into_iter().flat_map(|on| on.keys().cloned()).collect();
     end_tasks(master, now, id, out);
     for agent_id in &agents {
-        master.tell_agent(agent_id, to_agent::shutdown_framework(id), out);
+        master.send_to_agent(agent_id, to_agent::shutdown_framework(id), out);
         drop_executors(master, agent_id, id);
     }
     operation::orphan_all_of(master, id, out);
@@ -221,7 +221,7 @@ fn end_tasks(master: &mut Master, now: Now, id: &FrameworkId, out: &mut Out) {
     for task_id in &unreachable {
         if let Some(task) = task::take_unreachable(master, id, task_id) {
             Master::log(Transition::TaskUpdated(TaskUpdate::of(id, &verdict.on_task(now, &task))), out);
-            task::remember_completed(master, task.ended(now, &verdict));
+            task::record_completed(master, task.ended(now, &verdict));
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn offer(master: &mut Master, now: Now, grants: Vec<InverseGrant>, ou
         }
     }
     for (framework_id, asked) in by_framework {
-        master.tell_framework(&framework_id, to_scheduler::inverse_offers(asked), out);
+        master.send_to_framework(&framework_id, to_scheduler::inverse_offers(asked), out);
     }
 }
 
@@ -114,7 +114,7 @@ fn withdraw(master: &mut Master, id: &OfferId) -> Option<Arc<InverseOffer>> {
 /// Without an answer in time, or the maintenance was cancelled.
 pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
     if let Some(asked) = withdraw(master, id) {
-        master.tell_framework(&asked.framework_id, to_scheduler::rescind_inverse_offer(id), out);
+        master.send_to_framework(&asked.framework_id, to_scheduler::rescind_inverse_offer(id), out);
     }
 }
 

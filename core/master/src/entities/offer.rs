@@ -42,7 +42,7 @@ pub(crate) fn allocate(master: &mut Master, now: Now, budget: &mut Budget<'_>, o
         }
     }
     for (framework_id, offers) in by_framework {
-        master.tell_framework(&framework_id, to_scheduler::offers(offers), out);
+        master.send_to_framework(&framework_id, to_scheduler::offers(offers), out);
     }
     inverse::offer(master, now, allocation.inverse, out);
 }
@@ -127,7 +127,7 @@ pub(crate) fn withdraw_all_of(master: &mut Master, framework_id: &FrameworkId) {
 pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
     if let Some(offer) = master.state.offers.get(id).cloned() {
         withdraw(master, id);
-        tell_rescinded(master, &offer, out);
+        send_rescind(master, &offer, out);
     }
 }
 
@@ -136,13 +136,13 @@ pub(crate) fn rescind_for_a_while(master: &mut Master, now: Now, id: &OfferId, o
     if let Some(offer) = take(master, id) {
         let until = master.allocator.refusal(now.mono, None);
         master.allocator.decline(&offer.agent_id, &offer.framework_id, &offer.resources, until);
-        tell_rescinded(master, &offer, out);
+        send_rescind(master, &offer, out);
     }
 }
 
-fn tell_rescinded(master: &Master, offer: &Arc<Offer>, out: &mut Out) {
+fn send_rescind(master: &Master, offer: &Arc<Offer>, out: &mut Out) {
     Master::log(Transition::OfferRescinded { offer: Arc::clone(offer) }, out);
-    master.tell_framework(&offer.framework_id, to_scheduler::rescind(&offer.id), out);
+    master.send_to_framework(&offer.framework_id, to_scheduler::rescind(&offer.id), out);
 }
 
 /// Takes back everything offered of an agent, and every request to leave it.

@@ -67,7 +67,7 @@ pub(crate) fn reject(
     Master::log(rejected, out);
     if let Some(id) = info.id.as_option() {
         let status = status(Some(id), pb::OperationState::OPERATION_ERROR, Some(why));
-        master.tell_framework(framework_id, to_scheduler::update_operation_status(status), out);
+        master.send_to_framework(framework_id, to_scheduler::update_operation_status(status), out);
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn apply(
         operation: for_agent.into(),
         ..Default::default()
     };
-    master.tell_agent(agent_id, to_agent::apply_operation(apply), out);
+    master.send_to_agent(agent_id, to_agent::apply_operation(apply), out);
     let operation = pb::Operation {
         framework_id: framework_id.map(|id| id.to_proto()).into(),
         agent_id: agent_id.to_proto().into(),
@@ -135,7 +135,7 @@ pub(crate) fn acknowledge(
 ) {
     if let Some(status_uuid) = status.uuid.as_option() {
         let event = to_agent::acknowledge_operation(uuid, status_uuid.value.clone());
-        master.tell_agent(agent_id, event, out);
+        master.send_to_agent(agent_id, event, out);
     }
     if is_terminal(status.state) {
         remove(master, agent_id, uuid);
@@ -160,7 +160,7 @@ pub(crate) fn end_all_on(master: &mut Master, agent_id: &AgentId, state: pb::Ope
         {
             let status =
                 pb::OperationStatus { agent_id: agent_id.to_proto().into(), ..status(Some(id), state, None) };
-            master.tell_framework(framework_id, to_scheduler::update_operation_status(status), out);
+            master.send_to_framework(framework_id, to_scheduler::update_operation_status(status), out);
         }
         remove(master, agent_id, uuid);
     }

@@ -36,9 +36,9 @@ pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
         Silence::Unanswered(pings) => *pings += 1,
     }
     let is_in_order_due = master.ends.pinged(id);
-    master.tell_agent(id, to_agent::ping(), out);
+    master.send_to_agent(id, to_agent::ping(), out);
     if is_in_order_due {
-        master.tell_agent(id, to_agent::ping_in_order(), out);
+        master.send_to_agent(id, to_agent::ping_in_order(), out);
     }
 }
 

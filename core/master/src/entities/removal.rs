@@ -103,7 +103,7 @@ pub(crate) fn remove(master: &mut Master, now: Now, id: &AgentId, loss: Loss, ou
         master.state.agents.remove_mut(id);
         master.notify(|| notice::agent_removed(id), out);
     }
-    master.tell_frameworks(&to_scheduler::agent_failure(id), out);
+    master.send_to_frameworks(&to_scheduler::agent_failure(id), out);
 }
 
 fn end_tasks(master: &mut Master, now: Now, id: &AgentId, loss: Loss, out: &mut Out) {
@@ -131,7 +131,7 @@ fn end_task(
     let verdict = loss.verdict(master.is_partition_aware(framework_id));
     task::decide(master, now, framework_id, task_id, &verdict, out);
     match loss {
-        Loss::Unreachable { .. } => task::lose_sight(master, framework_id, task_id),
+        Loss::Unreachable { .. } => task::mark_unreachable(master, framework_id, task_id),
         Loss::Gone | Loss::Removed | Loss::MachineDown => task::complete(master, framework_id, task_id),
     }
 }
@@ -159,8 +159,8 @@ pub(crate) fn end_unreachable(
     master.notify(|| notice::task_updated(framework_id, &status, ended.state()), out);
     Master::log(Transition::TaskUpdated(TaskUpdate::of(framework_id, &status)), out);
     master.count_task_end(framework_id, status.state, &status);
-    master.tell_framework(framework_id, to_scheduler::update(status), out);
-    task::remember_completed(master, ended);
+    master.send_to_framework(framework_id, to_scheduler::update(status), out);
+    task::record_completed(master, ended);
 }
 
 fn drop_executors(master: &mut Master, id: &AgentId) {
@@ -174,8 +174,10 @@ fn drop_executors(master: &mut Master, id: &AgentId) {
 fn hang_up(master: &mut Master, id: &AgentId, loss: Loss, out: &mut Out) {
     let Some(conn) = master.agent(id).and_then(|agent| agent.conn()) else { return };
     match loss {
-        Loss::Gone => master.tell_agent(id, to_agent::shutdown("Agent was marked gone by an operator"), out),
-        Loss::MachineDown => master.tell_agent(id, to_agent::shutdown(MACHINE_DOWN), out),
+        Loss::Gone => {
+            master.send_to_agent(id, to_agent::shutdown("Agent was marked gone by an operator"), out)
+        }
+        Loss::MachineDown => master.send_to_agent(id, to_agent::shutdown(MACHINE_DOWN), out),
         Loss::Unreachable { .. } | Loss::Removed => (),
     }
     master.links.remove(&conn);

@@ -181,7 +181,7 @@ pub(crate) fn add(master: &mut Master, mut task: Task, out: &mut Out) {
     stand(master, &task.framework_id, &task.agent_id);
     let Some(framework) = master.framework_mut(&task.framework_id) else { return };
     share(framework, &mut task);
-    remember_sharing(framework, &task);
+    record_sharing(framework, &task);
     let replaced = framework.tasks.get(&task.id).map_or(0, |old| old.bytes);
     framework.task_bytes = framework.task_bytes + task.bytes - replaced;
     let task = Arc::new(task);
@@ -211,15 +211,15 @@ pub(crate) fn launch(master: &mut Master, task: Task, out: &mut Out) {
     }
 }
 
-fn remember_sharing(framework: &mut Framework, task: &Task) {
+fn record_sharing(framework: &mut Framework, task: &Task) {
     if let Some(executor) = &task.executor_id {
         let shares = task.task.container.linux_info.share_cgroups.unwrap_or(true);
-        remember_isolation(framework, executor, shares);
+        record_isolation(framework, executor, shares);
     }
 }
 
 /// The first task under an executor decides for all that come later, also long after it ended.
-pub(crate) fn remember_isolation(framework: &mut Framework, executor: &ExecutorId, shares: bool) {
+pub(crate) fn record_isolation(framework: &mut Framework, executor: &ExecutorId, shares: bool) {
     if !framework.shares_cgroups.contains(executor) {
         framework.shares_cgroups.push(EXECUTORS_REMEMBERED_MAX, executor.clone(), shares);
     }
@@ -274,7 +274,7 @@ pub(crate) fn decide(
 ) {
     let Some(task) = master.task(framework_id, task_id) else { return };
     let status = verdict.on_task(now, task);
-    master.tell_framework(framework_id, to_scheduler::update(status.clone()), out);
+    master.send_to_framework(framework_id, to_scheduler::update(status.clone()), out);
     update(master, framework_id, &status, status.state, out);
 }
 
@@ -284,14 +284,14 @@ pub(crate) fn complete(master: &mut Master, framework_id: &FrameworkId, task_id:
     if !task.state().is_terminal() {
         free(master, &task);
     }
-    remember_completed(master, task);
+    record_completed(master, task);
 }
 
 /// Puts a task among the completed ones of its framework.
-pub(crate) fn remember_completed(master: &mut Master, task: Arc<Task>) {
+pub(crate) fn record_completed(master: &mut Master, task: Arc<Task>) {
     let limits = (master.config.max_completed_tasks_per_framework, master.config.limits.tasks_of_framework);
     if let Some(framework) = master.framework_mut(&task.framework_id) {
-        remember_sharing(framework, &task);
+        record_sharing(framework, &task);
         let (id, bytes) = (task.id.clone(), task.bytes);
         let forgotten = framework.completed_tasks.push_weighed(limits, id, task.clone(), bytes);
         moved(master, &task, Presence::Nowhere, Presence::Remembered(task.state()));
@@ -300,7 +300,7 @@ pub(crate) fn remember_completed(master: &mut Master, task: Arc<Task>) {
 }
 
 /// Moves a live task to the unreachable ones. Its resources went with its agent.
-pub(crate) fn lose_sight(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) {
+pub(crate) fn mark_unreachable(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) {
     let Some(task) = take(master, framework_id, task_id) else { return };
     let limits = (master.config.max_unreachable_tasks_per_framework, master.config.limits.tasks_of_framework);
     let key = (framework_id.clone(), task_id.clone());

@@ -82,6 +82,6 @@ fn reject_tasks(
         let status = verdict.on(now, &task.task_id, Some(&task.agent_id));
         master.count_task_end(framework_id, status.state, &status);
         Master::log(Transition::TaskUpdated(TaskUpdate::of(framework_id, &status)), out);
-        master.tell_framework(framework_id, to_scheduler::update(status), out);
+        master.send_to_framework(framework_id, to_scheduler::update(status), out);
     }
 }

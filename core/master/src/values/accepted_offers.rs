@@ -14,5 +14,5 @@ pub(crate) struct AcceptedOffers {
     /// Resources available to the next operation.
     pub(crate) pool: Resources,
     /// Resources made by operations that later ones must not use.
-    pub(crate) set_aside: Resources,
+    pub(crate) withheld: Resources,
 }

@@ -346,15 +346,15 @@ fn commits_use_the_reserve_while_the_disk_is_full() {
         (done, expected.clone().into_iter().collect::<Vec<_>>())
     };
     commit(&mut store, 0).0.unwrap();
-    assert!(!store.look_at_room().unwrap().is_short);
+    assert!(!store.measure_room().unwrap().is_short);
     let filler = disk.fill();
-    assert!(store.look_at_room().unwrap().is_short);
+    assert!(store.measure_room().unwrap().is_short);
     let mut round = 1;
     while !store.uses_reserve() {
         commit(&mut store, round).0.unwrap();
         round += 1;
     }
-    let room = store.look_at_room().unwrap();
+    let room = store.measure_room().unwrap();
     assert!(
         room.is_short && room.reserve_used_bytes > 0 && room.reserve_bytes == HEADROOM.reserve_bytes,
         "{room:?}"
@@ -374,7 +374,7 @@ fn commits_use_the_reserve_while_the_disk_is_full() {
     };
     assert!(matches!(refused, StoreFault::DiskFull { .. }), "{refused}");
     fs::remove_file(filler).unwrap();
-    let room = store.look_at_room().unwrap();
+    let room = store.measure_room().unwrap();
     assert_eq!((room.is_short, room.reserve_used_bytes), (false, 0));
     assert_eq!(store.load().unwrap(), acknowledged);
     drop(store);
@@ -390,9 +390,9 @@ fn reserve_is_allocated_once_the_disk_has_room() {
     fs::remove_file(crate::reserve_path(&path)).unwrap();
     let filler = disk.fill();
     let mut store = open(&path).unwrap();
-    assert_eq!(store.look_at_room().unwrap().reserve_bytes, 0);
+    assert_eq!(store.measure_room().unwrap().reserve_bytes, 0);
     fs::remove_file(filler).unwrap();
-    let room = store.look_at_room().unwrap();
+    let room = store.measure_room().unwrap();
     assert_eq!((room.is_short, room.reserve_bytes), (false, HEADROOM.reserve_bytes));
 }
 
@@ -407,8 +407,8 @@ fn records_in_a_reserve_survive_that_it_is_disabled() {
     let mut store = Embedded::open(&path, disabled).unwrap();
     let expected = vec![("key".to_owned(), b"new".to_vec())];
     assert_eq!(store.load().unwrap(), expected);
-    assert_eq!(store.look_at_room().unwrap().reserve_used_bytes, 0);
+    assert_eq!(store.measure_room().unwrap().reserve_used_bytes, 0);
     drop(store);
     let mut store = Embedded::open(&path, disabled).unwrap();
-    assert_eq!((store.load().unwrap(), store.look_at_room().unwrap().reserve_bytes), (expected, 0));
+    assert_eq!((store.load().unwrap(), store.measure_room().unwrap().reserve_bytes), (expected, 0));
 }

@@ -56,7 +56,7 @@ struct Shared {
     /// Milliseconds after `began` until which this master may trust that it leads.
     trusted_ms: AtomicU64,
     lost: AtomicBool,
-    told: watch::Sender<bool>,
+    loss: watch::Sender<bool>,
 }
 
 impl Candidate {
@@ -121,7 +121,7 @@ impl Leadership {
             began: Instant::now(),
             trusted_ms: AtomicU64::new(0),
             lost: AtomicBool::new(false),
-            told: watch::channel(false).0,
+            loss: watch::channel(false).0,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -143,12 +143,12 @@ impl Leadership {
 
     /// Renews the lease until the leadership is lost. Cancel safe.
     pub async fn keep(&self) {
-        let mut told = self.shared.told.subscribe();
+        let mut loss = self.shared.loss.subscribe();
         let mut watching = std::pin::pin!(self.replaced());
         let pause = self.shared.lease_time / 3;
         while self.holds() {
             tokio::select! {
-                _ = told.wait_for(|lost| *lost) => return,
+                _ = loss.wait_for(|lost| *lost) => return,
                 () = watching.as_mut() => return self.lose(),
                 // A renewal that hangs must not delay the expiry.
                 () = tokio::time::sleep(self.trusted_for()) => (),
@@ -172,7 +172,7 @@ impl Leadership {
 
     pub(super) fn lose(&self) {
         self.shared.lost.store(true, Ordering::Release);
-        self.shared.told.send_replace(true);
+        self.shared.loss.send_replace(true);
     }
 
     async fn renew(&self) {

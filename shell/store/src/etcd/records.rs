@@ -60,7 +60,7 @@ impl EtcdRecords {
     }
 
     /// Checks etcd for a NOSPACE alarm; returns the last observed state if no member answers. Blocks.
-    pub(crate) fn look_at_room(&mut self) -> Room {
+    pub(crate) fn measure_room(&mut self) -> Room {
         let asked = self.runtime.block_on(self.etcd.call("maintenance/status", &json!({})));
         if let Ok(status) = asked {
             self.room = room(&status);

@@ -47,7 +47,7 @@ impl Check for WaitsAreAnswered {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::CallHeard { conn, call } => {
+            Fact::CallReceived { conn, call } => {
                 let request = request(call);
                 if request.kind == CallKind::Remove {
                     self.unwanted.insert(request.id.clone());

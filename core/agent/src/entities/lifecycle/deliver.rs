@@ -70,7 +70,7 @@ fn hand_over(
             }
         }
     };
-    agent.tell_executor(Some(conn), event, out);
+    agent.send_to_executor(Some(conn), event, out);
 }
 
 /// Gives the container of a running executor what its live tasks need, if that changed. Tasks that wait for room need

@@ -131,6 +131,6 @@ fn send(agent: &Agent, framework: &FrameworkId, id: &ExecutorId, task: &TaskId, 
     let is_reported = known.is_some_and(|task| task.task.state != TaskState::TASK_STAGING);
     match conn {
         Some(conn) if is_reported => out.effect(Effect::Kill { conn, event: Box::new(event) }),
-        conn => agent.tell_executor(conn, event, out),
+        conn => agent.send_to_executor(conn, event, out),
     }
 }

@@ -74,7 +74,7 @@ fn request_shutdown(
     let Some(executor) = agent.state.executor(framework, id) else { return };
     let grace = shutdown_grace(&agent.config, executor);
     let event = Event { r#type: Some(event::Type::SHUTDOWN), ..Default::default() };
-    agent.tell_executor(conn, event, out);
+    agent.send_to_executor(conn, event, out);
     agent.timers.set(Timer::Shutdown(framework.clone(), id.clone()), now.mono + grace);
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn due(agent: &mut Agent, now: Now, out: &mut Out) {
     if agent.state.oversubscribed != estimate {
         agent.state.oversubscribed = estimate;
         agent.state.touch();
-        operations::tell_total(agent, out);
+        operations::send_total(agent, out);
     }
 }
 

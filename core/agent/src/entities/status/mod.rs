@@ -170,7 +170,7 @@ fn forward(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, 
     };
     let call =
         api::Call { r#type: Some(api::call::Type::UPDATE), update: update.into(), ..Default::default() };
-    agent.tell_master(call, out);
+    agent.send_to_master(call, out);
 }
 
 fn record(framework: &FrameworkId, seq: u64, status: pb::TaskStatus, acknowledged: bool) -> Record {

@@ -20,7 +20,7 @@ pub(crate) fn heartbeat(agent: &mut Agent, now: Now, framework: FrameworkId, id:
     let conn = agent.state.executor(&framework, &id).and_then(|executor| executor.conn());
     if conn.is_some() {
         let event = Event { r#type: Some(event::Type::HEARTBEAT), ..Default::default() };
-        agent.tell_executor(conn, event, out);
+        agent.send_to_executor(conn, event, out);
         arm(agent, now, &framework, &id);
     }
 }

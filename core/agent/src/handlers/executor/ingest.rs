@@ -56,7 +56,7 @@ pub(super) fn ingest(
         ..Default::default()
     };
     let conn = agent.state.executor(framework, executor).and_then(|executor| executor.conn());
-    agent.tell_executor(conn, event, out);
+    agent.send_to_executor(conn, event, out);
 }
 
 /// Whether an update is unique and about this agent.

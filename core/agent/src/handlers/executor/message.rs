@@ -31,5 +31,5 @@ pub(super) fn message(
     };
     let call =
         api::Call { r#type: Some(api::call::Type::MESSAGE), message: message.into(), ..Default::default() };
-    agent.tell_master(call, out);
+    agent.send_to_master(call, out);
 }

@@ -86,7 +86,7 @@ fn is_unwanted(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> bool 
 
 fn send_away(agent: &Agent, conn: ConnId, out: &mut Out) {
     let event = Event { r#type: Some(event::Type::SHUTDOWN), ..Default::default() };
-    agent.tell_executor(Some(conn), event, out);
+    agent.send_to_executor(Some(conn), event, out);
     out.effect(Effect::CloseExecutor { conn });
 }
 
@@ -124,7 +124,7 @@ fn welcome(agent: &Agent, conn: ConnId, framework: &FrameworkId, id: &ExecutorId
     };
     let event =
         Event { r#type: Some(event::Type::SUBSCRIBED), subscribed: subscribed.into(), ..Default::default() };
-    agent.tell_executor(Some(conn), event, out);
+    agent.send_to_executor(Some(conn), event, out);
 }
 
 /// Of every task that it received on earlier streams, an executor has named the container by now; others do not arrive.

@@ -22,5 +22,5 @@ pub(super) fn message(agent: &mut Agent, event: Message, out: &mut Out) {
         message: executor_api::event::Message { data: event.data, ..Default::default() }.into(),
         ..Default::default()
     };
-    agent.tell_executor(Some(conn), event, out);
+    agent.send_to_executor(Some(conn), event, out);
 }

@@ -28,7 +28,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: Event, out: &mut Out) {
         event::Type::PING => {
             let pong =
                 Call { r#type: Some(call::Type::PONG), in_order: event.in_order, ..Default::default() };
-            agent.tell_master(pong, out);
+            agent.send_to_master(pong, out);
         }
         event::Type::LAUNCH => launch::launch(agent, now, take(event.launch), out),
         event::Type::LAUNCH_GROUP => launch_group::launch_group(agent, now, take(event.launch_group), out),

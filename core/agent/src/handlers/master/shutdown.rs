@@ -21,7 +21,7 @@ pub(crate) fn unregister(agent: &mut Agent, now: Now, out: &mut Out) {
 /// Sends the master, if there is a link, that this agent leaves.
 pub(super) fn unregister_only(agent: &Agent, out: &mut Out) {
     let call = Call { r#type: Some(call::Type::UNREGISTER), ..Default::default() };
-    agent.tell_master(call, out);
+    agent.send_to_master(call, out);
 }
 
 fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {

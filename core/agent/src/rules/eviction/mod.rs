@@ -43,10 +43,10 @@ pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Ve
 /// Whether an eviction is in progress, or was when the sample began.
 fn is_busy(agent: &mut Agent) -> bool {
     match agent.evicting {
-        Evicting::Nobody => false,
+        Evicting::Idle => false,
         Evicting::Going(..) => true,
         Evicting::JustGone => {
-            agent.evicting = Evicting::Nobody;
+            agent.evicting = Evicting::Idle;
             true
         }
     }

@@ -43,7 +43,7 @@ pub struct MemoryUse {
 #[derive(Debug, Default)]
 pub(crate) enum Evicting {
     #[default]
-    Nobody,
+    Idle,
     Going(ContainerId, Termination),
     /// It is gone, but the next sample may have been taken before.
     JustGone,
@@ -54,7 +54,7 @@ impl Evicting {
     pub(crate) fn cause(&self, id: &ContainerId) -> Option<&Termination> {
         match self {
             Evicting::Going(going, why) if going == id => Some(why),
-            Evicting::Going(..) | Evicting::Nobody | Evicting::JustGone => None,
+            Evicting::Going(..) | Evicting::Idle | Evicting::JustGone => None,
         }
     }
 }

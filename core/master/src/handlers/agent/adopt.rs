@@ -48,7 +48,7 @@ pub(super) fn everything(
         }
         task::take_unreachable(master, &task.framework_id, &task.id);
         if tell {
-            tell_back(master, now, &task, out);
+            report_reachable(master, now, &task, out);
         }
         adopt_task(master, task, out);
     }
@@ -56,7 +56,7 @@ pub(super) fn everything(
         adopt_completed(master, id, task);
     }
     for isolation in report.isolations {
-        remember_isolation(master, &isolation);
+        record_isolation(master, &isolation);
     }
     for operation in report.operations {
         adopt_operation(master, id, operation);
@@ -100,7 +100,7 @@ pub(super) fn compare(
 /// Acknowledgements of ends that may have been lost with the link before this one.
 fn acknowledge_again(master: &Master, id: &AgentId, out: &mut Out) {
     for (framework_id, task_id, uuid) in master.ends.on(id) {
-        master.tell_agent(id, to_agent::acknowledge(framework_id, task_id, uuid.into()), out);
+        master.send_to_agent(id, to_agent::acknowledge(framework_id, task_id, uuid.into()), out);
     }
 }
 
@@ -128,7 +128,7 @@ fn complete_predecessor(master: &mut Master, task: &Task) {
 fn kill_double(master: &Master, task: &Task, out: &mut Out) -> bool {
     let double = master.task(&task.framework_id, &task.id).is_some_and(|live| live.agent_id != task.agent_id);
     if double && !task.state().is_terminal() {
-        master.tell_agent(&task.agent_id, to_agent::kill(&task.framework_id, &task.id, None), out);
+        master.send_to_agent(&task.agent_id, to_agent::kill(&task.framework_id, &task.id, None), out);
     }
     double
 }
@@ -163,7 +163,7 @@ fn frameworks(
         match report.frameworks.get(&framework_id) {
             Some(info) if !over => framework::recover(master, now, info.clone(), out),
             Some(_) | None => {
-                master.tell_agent(id, to_agent::shutdown_framework(&framework_id), out);
+                master.send_to_agent(id, to_agent::shutdown_framework(&framework_id), out);
                 strangers.insert(framework_id);
             }
         }
@@ -200,25 +200,25 @@ fn adopt_completed(master: &mut Master, id: &AgentId, task: pb::Task) {
     let task = Task::reported(id, task, Resources::new());
     let known = master.framework(&task.framework_id).is_some_and(|it| it.completed_tasks.contains(&task.id));
     if !known {
-        task::remember_completed(master, task.into());
+        task::record_completed(master, task.into());
     }
 }
 
-fn remember_isolation(master: &mut Master, isolation: &Isolation) {
+fn record_isolation(master: &mut Master, isolation: &Isolation) {
     let framework_id = FrameworkId::from(&*isolation.framework_id);
     let executor_id = ExecutorId::from(&*isolation.executor_id);
     match master.framework_mut(&framework_id) {
-        Some(framework) => task::remember_isolation(framework, &executor_id, isolation.shares_cgroups),
+        Some(framework) => task::record_isolation(framework, &executor_id, isolation.shares_cgroups),
         None => master.isolations.insert(framework_id, executor_id, isolation.shares_cgroups),
     }
 }
 
 /// A task that was thought lost is there.
-fn tell_back(master: &Master, now: Now, task: &Task, out: &mut Out) {
+fn report_reachable(master: &Master, now: Now, task: &Task, out: &mut Out) {
     let verdict = Verdict::new(task.state(), Reason::REASON_AGENT_REREGISTERED, "Agent reregistered");
     let status = verdict.on_task(now, task);
     Master::log(Transition::TaskUpdated(TaskUpdate::of(&task.framework_id, &status)), out);
-    master.tell_framework(&task.framework_id, to_scheduler::update(status), out);
+    master.send_to_framework(&task.framework_id, to_scheduler::update(status), out);
 }
 
 /// Tasks that were unreachable on this agent, and are not on it any more.
@@ -227,7 +227,7 @@ fn end_unnamed(master: &mut Master, now: Now, lost: BTreeSet<(FrameworkId, TaskI
         if !master.is_partition_aware(&framework_id) {
             // It received TASK_LOST when the agent was removed.
             if let Some(task) = task::take_unreachable(master, &framework_id, &task_id) {
-                task::remember_completed(master, task);
+                task::record_completed(master, task);
             }
             continue;
         }
@@ -313,6 +313,6 @@ fn drop_unnamed_executors(master: &mut Master, id: &AgentId, report: &Report) {
 fn resend_kills(master: &Master, id: &AgentId, out: &mut Out) {
     let kills: Vec<_> = master.kills.get(id).into_iter().flatten().collect();
     for ((framework_id, task_id), policy) in kills {
-        master.tell_agent(id, to_agent::kill(framework_id, task_id, policy.clone()), out);
+        master.send_to_agent(id, to_agent::kill(framework_id, task_id, policy.clone()), out);
     }
 }

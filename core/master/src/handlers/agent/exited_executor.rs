@@ -21,6 +21,6 @@ pub(super) fn exited_executor(master: &mut Master, from: &AgentId, call: &Exited
         };
         Master::log(transition, out);
         let event = to_scheduler::executor_failure(from, &executor_id, call.status);
-        master.tell_framework(&framework_id, event, out);
+        master.send_to_framework(&framework_id, event, out);
     }
 }

@@ -15,5 +15,5 @@ pub(super) fn message(master: &mut Master, from: &AgentId, call: Message, out: &
         true => Counter::ValidExecutorToFrameworkMessages,
         false => Counter::InvalidExecutorToFrameworkMessages,
     });
-    master.tell_framework(&framework_id, event, out);
+    master.send_to_framework(&framework_id, event, out);
 }

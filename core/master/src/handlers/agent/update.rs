@@ -18,7 +18,7 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     let Some(framework) = master.framework(&framework_id) else {
         master.count(Counter::InvalidStatusUpdates);
         // The agent named its frameworks when it subscribed, and they were taken in: this one was removed since.
-        return master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
+        return master.send_to_agent(from, to_agent::shutdown_framework(&framework_id), out);
     };
     let task_id = TaskId::from(&*call.status.task_id);
     let live = framework.tasks.get(&task_id);
@@ -30,7 +30,7 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     if is_over(master, from, &call) || is_decided {
         master.count(Counter::InvalidStatusUpdates);
         if let Some(uuid) = &call.status.uuid {
-            master.tell_agent(from, to_agent::acknowledge(&framework_id, &task_id, uuid.clone()), out);
+            master.send_to_agent(from, to_agent::acknowledge(&framework_id, &task_id, uuid.clone()), out);
         }
         return;
     }
@@ -39,13 +39,13 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     status.agent_id = from.to_proto().into();
     if is_elsewhere {
         // The books are about the other one.
-        return master.tell_framework(&framework_id, to_scheduler::update(status), out);
+        return master.send_to_framework(&framework_id, to_scheduler::update(status), out);
     }
     if !status.executor_id.is_set() {
         status.executor_id = executor_id.map(|id| id.to_proto()).into();
     }
     task::update(master, &framework_id, &status, call.latest_state, out);
-    master.tell_framework(&framework_id, to_scheduler::update(status), out);
+    master.send_to_framework(&framework_id, to_scheduler::update(status), out);
 }
 
 /// Whether the framework has acknowledged this terminal update, and the agent has not received that. The id may

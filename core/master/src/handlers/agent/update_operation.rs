@@ -29,7 +29,7 @@ pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: Update
         (Some(_), false) | (None, _) => return operation::acknowledge(master, from, &uuid, &status, out),
     };
     if master.framework(framework_id).is_some() {
-        master.tell_framework(framework_id, to_scheduler::update_operation_status(status), out);
+        master.send_to_framework(framework_id, to_scheduler::update_operation_status(status), out);
     } else if master.state.completed_frameworks.contains(framework_id)
         || !operation::awaits_frameworks(master, from)
     {

@@ -70,7 +70,7 @@ fn consume_offers(master: &mut Master, from: &FrameworkId, first: &Offer, ids: &
         role: Role::from(first.role.as_str()),
         offered: pool.clone(),
         pool,
-        set_aside: Resources::new(),
+        withheld: Resources::new(),
     }
 }
 
@@ -98,13 +98,13 @@ fn reject_accept(
 /// What no operation touched is declined with the filter; what operations made and did not use is not.
 fn release_rest(master: &mut Master, now: Now, accepted: AcceptedOffers, refuse_seconds: Option<f64>) {
     let until = master.allocator.refusal(now.mono, refuse_seconds);
-    let AcceptedOffers { framework_id, agent_id, pool, set_aside, offered, .. } = accepted;
+    let AcceptedOffers { framework_id, agent_id, pool, withheld, offered, .. } = accepted;
     let made = &pool - &offered;
     let untouched = pool - &made;
     if !untouched.is_empty() {
         master.allocator.decline(&agent_id, &framework_id, &untouched, until);
     }
-    let made = made + &set_aside;
+    let made = made + &withheld;
     if !made.is_empty() {
         master.allocator.decline(&agent_id, &framework_id, &made, None);
     }

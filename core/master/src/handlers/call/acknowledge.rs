@@ -27,7 +27,7 @@ pub(super) fn acknowledge(master: &mut Master, from: &FrameworkId, call: Acknowl
         None => master.ends.acknowledged_unknown(&agent_id, from, &task_id, &call.uuid),
     }
     master.count(Counter::ValidStatusUpdateAcknowledgements);
-    master.tell_agent(&agent_id, to_agent::acknowledge(from, &task_id, call.uuid), out);
+    master.send_to_agent(&agent_id, to_agent::acknowledge(from, &task_id, call.uuid), out);
     if over {
         task::complete(master, from, &task_id);
     }

@@ -36,6 +36,6 @@ pub(super) fn kill(master: &mut Master, now: Now, from: &FrameworkId, call: &Kil
         Some(conn) if task.state() != TaskState::TASK_STAGING => {
             out.effect(Effect::Kill { conn, event: Box::new(event) });
         }
-        _ => master.tell_agent(&task.agent_id, event, out),
+        _ => master.send_to_agent(&task.agent_id, event, out),
     }
 }

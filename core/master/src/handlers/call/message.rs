@@ -15,5 +15,5 @@ pub(super) fn message(master: &mut Master, from: &FrameworkId, call: Message, ou
         true => Counter::ValidFrameworkToExecutorMessages,
         false => Counter::InvalidFrameworkToExecutorMessages,
     });
-    master.tell_agent(&agent_id, event, out);
+    master.send_to_agent(&agent_id, event, out);
 }

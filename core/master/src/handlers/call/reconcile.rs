@@ -27,7 +27,7 @@ fn reconcile_all(master: &Master, now: Now, from: &FrameworkId, out: &mut Out) {
     let Some(framework) = master.framework(from) else { return };
     let statuses: Vec<_> = framework.tasks.values().map(|task| status::latest(now, task)).collect();
     for status in statuses {
-        master.tell_framework(from, to_scheduler::update(status), out);
+        master.send_to_framework(from, to_scheduler::update(status), out);
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn reconcile_task(
             .map(|verdict| verdict.on(now, &task_id.to_proto(), agent_id.map(AgentId::to_proto).as_ref())),
     };
     if let Some(status) = answer {
-        master.tell_framework(from, to_scheduler::update(status), out);
+        master.send_to_framework(from, to_scheduler::update(status), out);
     }
 }
 

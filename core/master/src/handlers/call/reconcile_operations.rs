@@ -38,7 +38,7 @@ pub(super) fn reconcile_operations(
 fn answer(master: &Master, from: &FrameworkId, status: Option<pb::OperationStatus>, out: &mut Out) {
     if let Some(status) = status {
         let status = pb::OperationStatus { uuid: None.into(), ..status };
-        master.tell_framework(from, to_scheduler::update_operation_status(status), out);
+        master.send_to_framework(from, to_scheduler::update_operation_status(status), out);
     }
 }
 

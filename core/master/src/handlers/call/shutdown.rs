@@ -8,5 +8,5 @@ use crate::values::event::to_agent;
 
 pub(super) fn shutdown(master: &Master, from: &FrameworkId, call: &Shutdown, out: &mut Out) {
     let event = to_agent::shutdown_executor(from, &call.executor_id);
-    master.tell_agent(&AgentId::from(&*call.agent_id), event, out);
+    master.send_to_agent(&AgentId::from(&*call.agent_id), event, out);
 }

@@ -52,7 +52,7 @@ fn book(
     accepted.pool = pool;
     if is_deferred(operation) {
         accepted.pool -= &converted;
-        accepted.set_aside += converted;
+        accepted.withheld += converted;
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ fn start(
         no_root: (!rights.root).then_some(true),
         ..Default::default()
     };
-    master.tell_agent(&accepted.agent_id, to_agent::launch(launch), out);
+    master.send_to_agent(&accepted.agent_id, to_agent::launch(launch), out);
 }
 
 /// Moves accepted resources to the used ones, in the form that agents expect.

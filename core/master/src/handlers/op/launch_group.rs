@@ -61,5 +61,5 @@ fn start(
         no_root: (!rights.root).then_some(true),
         ..Default::default()
     };
-    master.tell_agent(&accepted.agent_id, to_agent::launch_group(launch), out);
+    master.send_to_agent(&accepted.agent_id, to_agent::launch_group(launch), out);
 }
