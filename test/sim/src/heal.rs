@@ -128,8 +128,11 @@ fn end_abandoned_frameworks(world: &mut World) {
     let swarm = world.swarm.as_ref().and_then(|swarm| swarm.framework_id());
     let owned =
         |id: &str| swarm == Some(id) || world.frameworks.iter().any(|framework| framework.id() == Some(id));
-    let all = machine.state().frameworks.keys();
-    let abandoned: Vec<_> = all.filter(|id| !owned(id.as_str())).cloned().collect();
+    // One that is connected may be about to receive its id, from a master that waits for its disk.
+    let frameworks = machine.state().frameworks.values();
+    let silent = frameworks.filter(|known| !matches!(known.link, FrameworkLink::Connected { .. }));
+    let abandoned: Vec<FrameworkId> =
+        silent.map(|known| known.id.clone()).filter(|id| !owned(id.as_str())).collect();
     for id in abandoned {
         let teardown =
             pb::master::call::Teardown { framework_id: id.to_proto().into(), ..Default::default() };
