@@ -47,8 +47,8 @@ pub(crate) struct Service {
     spec: ServiceSpec,
     requests: u64,
     goal: Goal,
-    /// Rounds of its operators since the end of faults.
-    rounds: u32,
+    /// When its operators repaired it, after the end of faults.
+    repaired_at: Option<u64>,
     /// Records and effects that became visible since its start.
     visible: u64,
     /// Statuses that turns have processed, and how many records and effects had been decided before.
@@ -109,7 +109,7 @@ impl Service {
             spec,
             requests: 0,
             goal: Goal::Run,
-            rounds: 0,
+            repaired_at: None,
             visible: 0,
             processed: VecDeque::new(),
         }

@@ -13,8 +13,9 @@ use crate::check::Fact;
 use crate::framework::{self, Step};
 use crate::world::World;
 
-/// Rounds after the end of faults in which plans have to complete, unless the cluster has no room.
-const ROUNDS_MAX: u32 = 60;
+/// Time after the repair in which plans have to complete, unless the cluster has no room. Longer than an agent drains that has an
+/// operation of a framework without a scheduler: the master acknowledges it after 600 s.
+const COMPLETES_WITHIN: u64 = 1200 * SECOND;
 
 /// One random command.
 pub(in crate::framework) fn act(world: &mut World, index: usize) {
@@ -64,14 +65,14 @@ pub(in crate::framework) fn repair(world: &mut World, index: usize) {
 }
 
 fn repair_running(world: &mut World, index: usize, view: &View) {
+    let now = world.queue.now();
     let Some(own) = service(world, index) else { return };
-    own.rounds += 1;
-    let rounds = own.rounds;
-    if rounds == 1 {
+    let Some(repaired_at) = own.repaired_at else {
+        own.repaired_at = Some(now);
         own.spec = spec::sound();
         let target = Command::SetTarget { spec: Box::new(own.spec.clone()), origin: Origin::Files };
         return command(world, index, target);
-    }
+    };
     resume(world, index, view);
     replace_stranded(world, index, view);
     give_up_lost(world, index, view);
@@ -83,7 +84,7 @@ fn repair_running(world: &mut World, index: usize, view: &View) {
         let totals: Vec<Resources> =
             master.state().agents.values().map(|agent| agent.total.clone()).collect();
         world.checks.observe(&Fact::ServiceComplete { view, totals: &totals });
-    } else if rounds < ROUNDS_MAX {
+    } else if now < repaired_at + COMPLETES_WITHIN {
         return;
     } else {
         world.checks.observe(&Fact::ServiceWaits { view });
