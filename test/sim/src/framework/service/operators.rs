@@ -14,7 +14,7 @@ use crate::framework::{self, Step};
 use crate::world::World;
 
 /// Time after the repair in which plans have to complete, unless the cluster has no room. Longer than an agent drains that has an
-/// operation of a framework without a scheduler: the master acknowledges it after 600 s.
+/// operation of a framework unknown to the master, which acknowledges it after 600 s.
 const COMPLETES_WITHIN: u64 = 1200 * SECOND;
 
 /// One random command.
