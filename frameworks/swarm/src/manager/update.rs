@@ -44,7 +44,9 @@ impl Manager {
     /// A container that was removed, or placed elsewhere after its node failed: what is left of it must not run.
     fn on_unknown(&mut self, update: &Update, out: &mut Outbox<Self>) {
         let Some(agent) = &update.agent else { return };
-        if !update.state.is_terminal() && Fate::of(update) != Fate::Unreachable {
+        // The master answers the kill of a task that it does not have with TASK_UNKNOWN.
+        let is_gone = update.state.is_terminal() || update.state == TaskState::TASK_UNKNOWN;
+        if !is_gone && Fate::of(update) != Fate::Unreachable {
             out.effect(Effect::Kill { task: update.task.clone(), agent: agent.clone() });
             let left = update.container.as_ref().filter(|(id, _)| !self.by_id.contains_key(id));
             if let Some((id, _)) = left {

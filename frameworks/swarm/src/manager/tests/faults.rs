@@ -785,3 +785,23 @@ fn rename_without_an_answer_is_found_in_the_list_of_the_engine() {
         revive
     "#]]);
 }
+
+#[test]
+fn task_of_no_container_is_not_killed_if_the_master_does_not_have_it() {
+    replay(expect![[r#"
+        > subscribe F1
+        > offer O1 A1 cpus:1
+        > up A1 node-0
+        > create 1 web -c 1 -e reschedule:on-node-failure
+        > update t1 STARTING id=id-web
+        > update t1 LOST by-agent
+        ...
+        > removed t1
+        record t1 forgotten
+        kill t1 on A1
+        > update t1 UNKNOWN RECONCILIATION unknown
+        > update t1 UNREACHABLE RECONCILIATION by-agent
+        > update t1 RUNNING RECONCILIATION by-agent
+        kill t1 on A1
+    "#]]);
+}
