@@ -223,7 +223,7 @@ impl Manager {
     }
 }
 
-fn kill(container: &Container, out: &mut Outbox<Manager>) {
+pub(super) fn kill(container: &Container, out: &mut Outbox<Manager>) {
     let (agent, id) = (AgentId::new(&*container.agent), container.occupant.id.clone());
     out.effect(Effect::Engine { agent, operation: EngineOperation::Kill(id) });
 }

@@ -45,6 +45,7 @@ impl Manager {
                     }
                     if occupant.is_running {
                         self.adopt_started(now, &task, out);
+                        self.check_remains(task, out);
                     }
                 }
                 None => foreign.push(at),
@@ -64,6 +65,14 @@ impl Manager {
     fn on_recovered(&mut self, task: &TaskId, occupant: &Occupant, out: &mut Outbox<Self>) {
         if self.check_free(&occupant.name).is_ok() {
             self.on_renamed(task, occupant.name.clone(), out);
+        }
+    }
+
+    /// A container that waits for another node runs: it is killed if the master answers that its task has terminated.
+    fn check_remains(&self, task: TaskId, out: &mut Outbox<Self>) {
+        let moving = self.containers.get(&task).filter(|it| it.phase == Phase::Rescheduling);
+        if let Some(container) = moving.filter(|_| self.connected) {
+            out.effect(Effect::Reconcile(Vec::from([(task, AgentId::new(&*container.agent))])));
         }
     }
 

@@ -42,7 +42,7 @@ impl Manager {
     }
 
     fn reconcile_all(&self, out: &mut Outbox<Self>) {
-        let open = self.containers.iter().filter(|(_, container)| container.is_open());
+        let open = self.containers.iter().filter(|(_, it)| !matches!(it.phase, Phase::Ended { .. }));
         let open: Vec<_> = open.map(|(task, it)| (task.clone(), AgentId::new(&*it.agent))).collect();
         if !open.is_empty() {
             out.effect(Effect::Reconcile(open));

@@ -626,7 +626,7 @@ fn a_container_moves_when_its_node_fails() {
         > restart
         connect A1 a1:2375
         > subscribe F1
-        reconcile t2
+        reconcile t2 t1
         reconcile
         revive
         > offer O3 A2 cpus:1
@@ -680,15 +680,18 @@ fn container_that_was_not_started_moves_without_a_start() {
         revive
         > update t2 LOST by-agent
         record t2 on A1 regular rescheduling
+        engine A1 kill id-web
         acknowledge t2
         revive
         > update t3 LOST by-agent
         record t3 on A1 regular rescheduling
+        engine A1 kill id-fast
         acknowledge t3
         revive
         > restart
         connect A1 a1:2375
         > subscribe F1
+        reconcile t3 t1 t2
         reconcile
         revive
         > offer O4 A2 cpus:3

@@ -9,7 +9,9 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, TaskId, TaskStateExt};
 
-use super::{Container, Created, Effect, EngineOperation, LISTED_WITHIN, Manager, Phase, Timer, Update};
+use super::{
+    Container, Created, Effect, EngineOperation, LISTED_WITHIN, Manager, Phase, Timer, Update, adopt,
+};
 use crate::occupant::Occupant;
 use crate::rejection::Rejection;
 use crate::spec::{ContainerSpec, Reschedule};
@@ -23,6 +25,7 @@ impl Manager {
                 (Phase::Rescheduling | Phase::Ended { .. }, _) if is_live(&update) => {
                     self.on_node_back(container, &update, out)
                 }
+                (Phase::Rescheduling, Fate::Terminal) => self.stop_remains(&update.task, out),
                 (Phase::Ended { .. } | Phase::Rescheduling, _) | (_, Fate::Underway) => (),
                 (Phase::Launching, Fate::Held) => self.on_created(container, &update, out),
                 (Phase::Launching, Fate::Unreachable | Fate::Terminal) => {
@@ -108,7 +111,7 @@ impl Manager {
         }
         if container.restarted && self.requeue_replacement(&container).is_ok() {
             // No call waits for the answer: the container stays on record until it has another node.
-            self.put_container(Container { phase: Phase::Rescheduling, ..container }, out);
+            self.reschedule(container, update, out);
             return;
         }
         self.remove_unreported(&update.task, &container, out);
@@ -135,10 +138,9 @@ impl Manager {
     fn on_ended(&mut self, now: Now, mut container: Container, update: &Update, out: &mut Outbox<Self>) {
         let agent = AgentId::new(&*container.agent);
         if is_lost_node(&container, update) && self.requeue_replacement(&container).is_ok() {
-            container.phase = Phase::Rescheduling;
             // The update that says so may be lost with the node.
             container.started |= self.listed(&container).is_some_and(|it| it.is_running);
-            self.put_container(container, out);
+            self.reschedule(container, update, out);
             return;
         }
         let is_orphan = !update.by_executor && update.reason == Some(ORPHANED);
@@ -165,6 +167,24 @@ impl Manager {
         self.put_container(container, out);
         if !is_orphan {
             self.forget_if_removed(&update.task, out);
+        }
+    }
+
+    /// It waits for another node. Its task may come back with an unreachable agent; after a terminal state it holds no resources.
+    fn reschedule(&mut self, container: Container, update: &Update, out: &mut Outbox<Self>) {
+        self.put_container(Container { phase: Phase::Rescheduling, ..container }, out);
+        if Fate::of(update) == Fate::Terminal {
+            self.stop_remains(&update.task, out);
+        }
+    }
+
+    /// A container without a task does not run on until there is another node, which may take long.
+    fn stop_remains(&self, task: &TaskId, out: &mut Outbox<Self>) {
+        let Some(container) = self.containers.get(task) else { return };
+        if container.occupant.id.is_empty() {
+            self.remove_unreported(task, container, out);
+        } else if self.listed(container).is_some_and(|it| it.is_running) {
+            adopt::kill(container, out);
         }
     }
 

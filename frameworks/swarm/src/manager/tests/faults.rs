@@ -608,7 +608,7 @@ fn unreported_container_of_a_failed_node_is_removed_once_replaced() {
         engine A1 remove id-c1
         accept O2 launch t2 on A1 regular cpus(allocated: *):1
         > left A1 t2 web
-        > update t2 LOST by-agent
+        > update t2 UNREACHABLE by-agent
         record t2 on A1 regular rescheduling
         acknowledge t2
         revive
@@ -782,6 +782,92 @@ fn rename_without_an_answer_is_found_in_the_list_of_the_engine() {
         > create 3 site -c 1
         reply 3 409 Conflict: The name site is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign site to a container again.
         > create 4 web -c 1
+        revive
+    "#]]);
+}
+
+#[test]
+fn remains_of_a_removed_agent_are_killed_while_no_other_node_fits() {
+    replay(expect![[r#"
+        > subscribe F1
+        > offer O1 A1 cpus:2
+        > up A1 node-0
+        > create 1 web -c 2 -e reschedule:on-node-failure
+        > update t1 RUNNING id=id-web
+        > up A1 node-0 web running
+        ...
+        > update t1 LOST by-agent
+        record t1 on A1 regular rescheduling
+        engine A1 kill id-web
+        acknowledge t1
+        revive
+        > agent-failed A1
+        > restart
+        connect A1 a1:2375
+        > subscribe F1
+        reconcile t1
+        reconcile
+        revive
+        > offer O2 A2 cpus:1
+        record agent A2 a2:2375
+        connect A2 a2:2375
+        > up A2 node-0 web running
+        reconcile t1
+        > update t1 UNKNOWN RECONCILIATION unknown
+        > up A1 node-0 web running
+        reconcile t1
+        > update t1 UNKNOWN RECONCILIATION unknown
+        engine A1 kill id-web
+        > up A1 node-0 web
+    "#]]);
+}
+
+#[test]
+fn container_of_an_unreachable_node_runs_until_its_task_terminates() {
+    replay(expect![[r#"
+        > subscribe F1
+        > offer O1 A1 cpus:2
+        > up A1 node-0
+        > create 1 web -c 2 -e reschedule:on-node-failure
+        > update t1 RUNNING id=id-web
+        > up A1 node-0 web running
+        ...
+        > update t1 UNREACHABLE by-agent
+        record t1 on A1 regular rescheduling
+        acknowledge t1
+        revive
+        > up A1 node-0 web running
+        reconcile t1
+        > update t1 UNREACHABLE RECONCILIATION by-agent
+        > offer O2 A1 cpus:1
+        > update t1 FAILED REREGISTERED by-agent
+        > update t1 FAILED EXECUTOR_TERMINATED by-agent
+        engine A1 kill id-web
+        acknowledge t1
+        > up A1 node-0 web
+        > offer O3 A1 cpus:1
+        record t2 on A1 regular launching, replaces t1
+        engine A1 remove id-web
+        accept O2,O3 launch t2 on A1 regular cpus(allocated: *):2, start
+    "#]]);
+}
+
+#[test]
+fn unreported_container_of_a_lost_task_is_removed_before_it_is_replaced() {
+    replay(expect![[r#"
+        > subscribe F1
+        > offer O1 A1 cpus:1
+        > up A1 node-0
+        > create 1 web -c 1 -e reschedule:on-node-failure
+        > update t1 STARTING id=id-c1
+        > update t1 LOST by-agent
+        > offer O2 A1 cpus:1
+        > left A1 t2 web
+        ...
+        > update t2 LOST by-agent
+        record t2 on A1 regular rescheduling
+        engine A1 remove id-web
+        acknowledge t2
         revive
     "#]]);
 }
