@@ -158,19 +158,7 @@ const SHELL_HTTP: Layers = &[
 const SHELL_MASTER: Layers = &[
     (
         "values",
-        &[
-            "fault",
-            "index",
-            "log",
-            "metered",
-            "options",
-            "pages",
-            "roles",
-            "slack",
-            "snapshots",
-            "throttle",
-            "whitelist",
-        ],
+        &["fault", "index", "log", "metered", "options", "pages", "roles", "slack", "throttle", "whitelist"],
     ),
     ("documents", &["document", "documents", "metrics", "read"]),
     ("access", &["access"]),

@@ -40,7 +40,6 @@ impl Fsm for Master {
             Input::Whitelist { hosts } => self.allocator.set_whitelist(hosts),
             Input::Explain { conn, subject } => explanations::explain(self, now, conn, &subject, out),
             Input::DiskRoom(room) => disk_pressure::room(self, now, room, out),
-            Input::Publish { ticket } => self.snapshots.request(ticket),
         }
         self.count_crossing(arrival, from, out);
     }
@@ -54,7 +53,7 @@ impl Fsm for Master {
         offer::allocate(self, now, budget, out);
         explanations::resume(self, now, budget, out);
         self.count_events(from, out);
-        self.publish(now, out);
+        self.publish(out);
     }
 
     fn is_independent(effect: &Effect) -> bool {
@@ -64,7 +63,7 @@ impl Fsm for Master {
     fn deadline(&self) -> Option<Mono> {
         let allocation = self.allocator.deadline();
         let asked = (!self.inquiries.is_empty()).then_some(Mono(0));
-        self.timers.next().into_iter().chain(allocation).chain(asked).chain(self.snapshots.deadline()).min()
+        self.timers.next().into_iter().chain(allocation).chain(asked).min()
     }
 }
 
@@ -75,8 +74,8 @@ impl Master {
         boot::master(config, registry, now)
     }
 
-    /// Makes the newest state visible if a reader waits for it, or if it is new and the last one is old.
-    fn publish(&mut self, now: Now, out: &mut Out) {
+    /// Makes the newest state visible to readers, if it is new.
+    fn publish(&mut self, out: &mut Out) {
         self.count_filters();
         let changed = core::mem::take(&mut self.changed);
         if changed {
@@ -84,10 +83,7 @@ impl Master {
             self.state.deactivated_agents = Arc::clone(&self.registry.deactivated);
         }
         if core::mem::take(&mut self.counted) || changed {
-            self.snapshots.on_change();
-        }
-        if let Some(ticket) = self.snapshots.take_due(now.mono) {
-            out.effect(Effect::Publish { state: Arc::new(self.state.clone()), ticket });
+            out.effect(Effect::Publish { state: Arc::new(self.state.clone()) });
         }
     }
 }

@@ -24,7 +24,6 @@ use crate::state::{Agent, Framework, Liveness, Map, Offers, Operations, Recent, 
 use crate::values::counters::Counters;
 use crate::values::explain::Inquiries;
 use crate::values::isolations::Isolations;
-use crate::values::snapshots::Snapshots;
 use crate::values::terminal_acknowledgements::TerminalAcknowledgements;
 use crate::values::timers::Timer;
 use crate::{Config, Effect};
@@ -73,7 +72,6 @@ pub struct Master {
     pub(crate) first_records: Vec<Record>,
     /// Something readers can see changed since the last snapshot.
     pub(crate) changed: bool,
-    pub(crate) snapshots: Snapshots,
     /// Something was counted since then.
     pub(crate) counted: bool,
 }

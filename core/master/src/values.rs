@@ -7,6 +7,5 @@ pub mod explain;
 pub(crate) mod isolations;
 pub(crate) mod limits;
 pub(crate) mod normalize;
-pub(crate) mod snapshots;
 pub(crate) mod terminal_acknowledgements;
 pub(crate) mod timers;

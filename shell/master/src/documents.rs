@@ -11,14 +11,14 @@ use tepui_http::{
 };
 use tepui_program::document::{is_compressed, respond, tagged};
 use tepui_program::{Process, allowed};
+use tokio::sync::watch;
 
 use crate::document::{self, Document, DocumentInfo, Selection};
 use crate::metrics::{self, Form, Queues, Sensors};
 use crate::read::{self, Part};
-use crate::snapshots::Snapshots;
 
 pub(crate) struct Documents {
-    pub snapshots: Snapshots,
+    pub states: watch::Receiver<Arc<State>>,
     pub process: Process,
     /// The cluster's name.
     pub cluster: Option<String>,
@@ -50,8 +50,12 @@ impl Documents {
     }
 
     /// The newest state as the sender of the request may view it.
-    pub async fn visible_to(&self, request: &Request) -> State {
-        self.snapshots.newest().await.visible_to(&self.authorizer, request.subject())
+    pub fn visible_to(&self, request: &Request) -> State {
+        self.state().visible_to(&self.authorizer, request.subject())
+    }
+
+    pub fn state(&self) -> Arc<State> {
+        self.states.borrow().clone()
     }
 
     /// A classic document.
@@ -74,7 +78,7 @@ impl Documents {
             Encoding::Json => read::write(part, state, writer),
             Encoding::Protobuf => read::encode(part, state, writer),
         };
-        let (answer, arrived) = (Answer::Part(part, encoding), self.snapshots.newest().await.version);
+        let (answer, arrived) = (Answer::Part(part, encoding), self.state().version);
         let rendition = self.rendition(answer, arrived, Selection::default(), request, draw);
         rendition.response(encoding.name()).await
     }
@@ -105,7 +109,6 @@ impl Documents {
         let draw = move |state: &State, writer: DocumentWriter| {
             form.draw(&metrics::collect(state, &sensors, queues), writer);
         };
-        self.snapshots.newest().await;
         let all = Selection::default();
         let rendition = self.rendition(Answer::Metrics(form), UNVERSIONED, all, request, draw);
         match form {
@@ -122,7 +125,7 @@ impl Documents {
         request: &Request,
         draw: impl FnOnce(&State, DocumentWriter) + Send + 'static,
     ) -> Result<Response, HttpError> {
-        let arrived = self.snapshots.newest().await;
+        let arrived = self.state();
         let render = || self.rendition(answer, arrived.version, selection, request, draw);
         tagged(request, arrived.started_at.0, arrived.version, render).await
     }
@@ -139,9 +142,9 @@ impl Documents {
         let gzip = is_compressed(request);
         let (authorizer, reader) = (self.authorizer.clone(), request.principal.clone());
         let key = Key { answer, gzip, viewers: Viewers::new(authorizer.is_set(), reader.clone()) };
-        let snapshots = self.snapshots.clone();
+        let states = self.states.clone();
         self.renderings.get(key, arrived, gzip, move |writer| {
-            let state = snapshots.last();
+            let state = states.borrow().clone();
             if arrived != UNVERSIONED {
                 writer.set_version(state.version);
             }

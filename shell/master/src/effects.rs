@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
-use tepui_core_master::{Effect, Transition};
+use tepui_core_master::{Effect, State, Transition};
 use tepui_http::{Audit, Exchanges, Pushes, Renderings};
 use tepui_log::TransitionLog;
 use tokio::sync::watch;
@@ -17,14 +17,13 @@ use crate::explain::Explainer;
 use crate::log;
 use crate::metered::AllocationTimes;
 use crate::program::Kind;
-use crate::snapshots::Published;
 use crate::subscribers::{self, Feed, Item};
 
 pub(crate) const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
 
 pub(crate) struct Effects {
     exchanges: Exchanges<Kind>,
-    publisher: watch::Sender<Published>,
+    publisher: watch::Sender<Arc<State>>,
     subscribers: Feed,
     explainer: Explainer,
     times: Arc<AllocationTimes>,
@@ -38,7 +37,7 @@ impl Effects {
     /// Must be called inside a tokio runtime. The task delivers operator events and ends after this is dropped.
     pub fn start(
         exchanges: Exchanges<Kind>,
-        publisher: watch::Sender<Published>,
+        publisher: watch::Sender<Arc<State>>,
         authorizer: Authorizer,
         renderings: Renderings<Key>,
         times: Arc<AllocationTimes>,
@@ -68,7 +67,7 @@ impl Effects {
     fn make_one_visible(&mut self, effect: Effect, transitions: &mut Vec<Transition>, pushes: &mut Pushes) {
         match effect {
             Effect::Transition(transition) => {
-                self.decisions.observe(&self.publisher.borrow().state, &transition);
+                self.decisions.observe(&self.publisher.borrow(), &transition);
                 transitions.push(*transition);
             }
             Effect::Answer { conn, answer } => self.exchanges.reply(conn, answer),
@@ -88,7 +87,7 @@ impl Effects {
             Effect::Operator { event } => {
                 // A snapshot without a reader is dropped with its turn, while its memory is cached.
                 let rules = self.explainer.authorizer.is_set();
-                let state = rules.then(|| self.publisher.borrow().state.clone());
+                let state = rules.then(|| self.publisher.borrow().clone());
                 self.subscribers.push(Item::Event { event, state });
             }
             Effect::CloseOperator { conn } => self.subscribers.push(Item::Unsubscribe { conn }),
@@ -97,15 +96,15 @@ impl Effects {
                 self.exchanges.close(conn);
             }
             Effect::Explained { conn, now, report } => {
-                let state = self.publisher.borrow().state.clone();
+                let state = self.publisher.borrow().clone();
                 self.explainer.answer(conn, now, report, state);
             }
             Effect::SlackTakenBack { took, .. } => self.times.take_back.add(Instant::now(), took),
             Effect::Halt { why } => {
                 self.halt.send_replace(Some(why));
             }
-            Effect::Publish { state, ticket } => {
-                self.publisher.send_replace(Published { state, ticket });
+            Effect::Publish { state } => {
+                self.publisher.send_replace(state);
             }
         }
     }

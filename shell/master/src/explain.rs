@@ -42,22 +42,20 @@ pub(crate) async fn explain(
         SubjectKind::Framework => Subject::Framework(FrameworkId::new(name)),
         SubjectKind::Role => Subject::Role(Role::from(name.as_str())),
     };
-    check(program, &subject, &request).await?;
+    check(program, &subject, &request)?;
     let exchange = program.exchanges.begin(Kind::Operator, Encoding::Json, &request);
     program.send(Input::Explain { conn: exchange.conn, subject }).await?;
     Ok(exchange.answered().await)
 }
 
 /// 403 for a reader that may not view the framework or role.
-async fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), HttpError> {
+fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), HttpError> {
     match subject {
         Subject::Role(role) => program.documents.allowed(request, Action::ViewRole, Some(role.as_str())),
-        Subject::Framework(id) => {
-            match program.documents.visible_to(request).await.frameworks.contains_key(id) {
-                true => Ok(()),
-                false => Err(HttpError::not_found()),
-            }
-        }
+        Subject::Framework(id) => match program.documents.visible_to(request).frameworks.contains_key(id) {
+            true => Ok(()),
+            false => Err(HttpError::not_found()),
+        },
     }
 }
 

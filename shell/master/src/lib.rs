@@ -33,7 +33,6 @@ mod routes;
 mod run;
 mod scheduler;
 mod slack;
-mod snapshots;
 mod subscribers;
 mod teardown;
 mod term;

@@ -22,7 +22,7 @@ pub(crate) enum Machine {
 
 pub(crate) async fn schedule(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     if request.method == Method::GET {
-        return Ok(json(&request.query, tepui_proto::json::to_vec(&*program.state().await.schedule)));
+        return Ok(json(&request.query, tepui_proto::json::to_vec(&*program.state().schedule)));
     }
     let body = request.read_body(operator::CALL_BYTES_MAX).await?;
     let schedule: Schedule =
@@ -36,8 +36,8 @@ pub(crate) async fn schedule(program: &Program, mut request: Request) -> Result<
     operator::submit(program, &request, call, Encoding::Json).await
 }
 
-pub(crate) async fn status(program: &Program, request: &Request) -> Response {
-    json(&request.query, tepui_proto::json::to_vec(&cluster_status(&*program.state().await)))
+pub(crate) fn status(program: &Program, request: &Request) -> Response {
+    json(&request.query, tepui_proto::json::to_vec(&cluster_status(&program.state())))
 }
 
 pub(crate) async fn machine(

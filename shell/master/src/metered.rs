@@ -1,8 +1,6 @@
-//! The machine with a stopwatch, how long turns take in which the allocator runs, and with the tickets of readers that
-//! wait for a snapshot. Decides nothing.
+//! The machine with a stopwatch: how long turns take in which the allocator runs. Decides nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tepui_core_master::{Effect, Input, Master, State};
@@ -33,8 +31,6 @@ pub(crate) struct Metered {
     pub master: Master,
     pub clock: Clock,
     pub times: Arc<AllocationTimes>,
-    /// The newest reader.
-    pub tickets: Arc<AtomicU64>,
 }
 
 impl Metered {
@@ -53,8 +49,6 @@ impl Fsm for Metered {
     }
 
     fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>) {
-        let ticket = self.tickets.load(Ordering::Acquire);
-        inside(out, |out| self.master.step(now, Input::Publish { ticket }, out));
         let runs = self.state().counters.allocation_runs;
         let waited = self.clock.now().mono.since(now.mono);
         let began = Instant::now();

@@ -39,9 +39,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_MASTER
         | Type::GET_QUOTA
         | Type::GET_MAINTENANCE_STATUS
-        | Type::GET_MAINTENANCE_SCHEDULE => {
-            Ok(message(encoding, &small::answer(program, kind, &request).await?))
-        }
+        | Type::GET_MAINTENANCE_SCHEDULE => Ok(message(encoding, &small::answer(program, kind, &request)?)),
         Type::GET_STATE => program.documents.part(Part::State, encoding, &request).await,
         Type::GET_AGENTS => program.documents.part(Part::Agents, encoding, &request).await,
         Type::GET_FRAMEWORKS => program.documents.part(Part::Frameworks, encoding, &request).await,

@@ -39,8 +39,8 @@ impl std::fmt::Debug for Program {
 }
 
 impl Program {
-    pub async fn state(&self) -> Arc<State> {
-        self.documents.snapshots.newest().await
+    pub fn state(&self) -> Arc<State> {
+        self.documents.state()
     }
 
     /// Sends an input to the state machine, unless another master may lead by now.
@@ -69,7 +69,7 @@ impl Program {
 
     /// To the leading master, which is this one.
     pub fn redirect(&self) -> Response {
-        let state = self.documents.snapshots.last();
+        let state = self.state();
         let info = &state.master_info;
         redirect(&format!("//{}:{}", info.hostname.as_deref().unwrap_or("localhost"), info.port))
     }

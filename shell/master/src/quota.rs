@@ -21,9 +21,7 @@ pub(crate) async fn quota(
         _ => {
             return Ok(json(
                 &request.query,
-                tepui_proto::json::to_vec(&read::quota::status(
-                    &program.documents.visible_to(&request).await,
-                )),
+                tepui_proto::json::to_vec(&read::quota::status(&program.documents.visible_to(&request))),
             ));
         }
     };

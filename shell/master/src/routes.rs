@@ -72,7 +72,7 @@ const OWN: [Row<Front, Program>; 25] = [
         Cluster(|p, r, _| Box::pin(maintenance::schedule(p, r))),
         "GET returns the maintenance schedule, POST replaces it."),
     ("/maintenance/status", GET, Readonly, Needs::Action(Action::GetMaintenanceStatus),
-        Cluster(|p, r, _| Box::pin(async move { Ok(maintenance::status(p, &r).await) })),
+        Cluster(|p, r, _| ready(Ok(maintenance::status(p, &r)))),
         "Draining and down machines."),
     ("/machine/down", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(maintenance::machine(p, r, Machine::Down))),
         "POST starts the maintenance of scheduled machines."),

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tepui_core_master::{Config, Input, Master};
 use tepui_http::{Ended, Exchanges, Renderings};
@@ -27,7 +26,6 @@ use crate::metered::{AllocationTimes, Metered};
 use crate::metrics::Sensors;
 use crate::options::{Options, RegistryAt};
 use crate::program::{Kind, Program};
-use crate::snapshots::{PUBLISH_INTERVAL, Published, Snapshots};
 use crate::whitelist;
 
 /// File of the registry in the work directory.
@@ -60,17 +58,15 @@ impl Term {
         let (store, records) = load(store).await?;
         let registry_fetch = fetching.elapsed();
         let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
-        let config = config(options, process, info)?;
+        let config = config(options, info)?;
         let whitelist = config.whitelist.clone();
         log_ignored_weights(&config, &registry);
 
         let clock = Clock::start();
         let allocations = Arc::new(AllocationTimes::default());
         let master = Master::new(config, registry, clock.now());
-        let initial = Published { state: Arc::new(master.state().clone()), ticket: 0 };
-        let tickets = Arc::new(AtomicU64::new(0));
-        let machine = Metered { master, clock, times: allocations.clone(), tickets: tickets.clone() };
-        let (publisher, published) = watch::channel(initial);
+        let machine = Metered { master, clock, times: allocations.clone() };
+        let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
         let (exchanges, ended) = Exchanges::new(options.process.streams);
         let (handle, inputs) = mailbox(options.process.mailbox_inputs_max);
         let authorizer = options.config.authorizer.clone();
@@ -104,8 +100,7 @@ impl Term {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
         }
         let (process, cluster) = (process.clone(), options.cluster.clone());
-        let snapshots = Snapshots { published, tickets, handle: handle.clone(), commits: running.commits() };
-        let documents = Documents { snapshots, process: process.clone(), cluster, renderings, authorizer };
+        let documents = Documents { states, process: process.clone(), cluster, renderings, authorizer };
         let sensors = Sensors {
             commits: running.commits(),
             turns: running.turns(),
@@ -154,22 +149,15 @@ impl Term {
     }
 }
 
-fn config(options: &Options, process: &Process, master_info: pb::MasterInfo) -> Result<Config, MasterFault> {
+fn config(options: &Options, master_info: pb::MasterInfo) -> Result<Config, MasterFault> {
     let config = Config {
         master_info,
         seed: entropy().map_err(ProcessFault::Entropy)?,
         whitelist: options.whitelist.as_deref().map(read_whitelist).transpose()?,
-        publish_interval: publish_interval(options, process),
         ..options.config.clone()
     };
     config.check().map_err(MasterFault::Config)?;
     Ok(config)
-}
-
-/// What rules and the audit log say of an event is looked up in the state of its turn.
-fn publish_interval(options: &Options, process: &Process) -> Duration {
-    let needs_every_state = options.config.authorizer.is_set() || process.audit.is_on();
-    if needs_every_state { Duration::ZERO } else { PUBLISH_INTERVAL }
 }
 
 /// Logs the values of `--weights` that an existing registry overrides.

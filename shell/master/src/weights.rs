@@ -26,11 +26,11 @@ pub(crate) async fn weights(
         request.expect_method("GET")?;
         let role = below.join("/");
         program.documents.allowed(&request, Action::ViewRole, Some(&role))?;
-        return one(&*program.state().await, &role, &request);
+        return one(&program.state(), &role, &request);
     }
     request.expect_method("GET, PUT")?;
     if request.method == Method::GET {
-        return Ok(json(&request.query, list(&program.documents.visible_to(&request).await)));
+        return Ok(json(&request.query, list(&program.documents.visible_to(&request))));
     }
     let body = request.read_body(operator::CALL_BYTES_MAX).await?;
     let weight_infos = parse(&body).map_err(HttpError::bad_request)?;

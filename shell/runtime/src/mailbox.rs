@@ -43,11 +43,6 @@ impl<I> Handle<I> {
         Ok(())
     }
 
-    /// Puts one input in if there is room. Otherwise the machine has enough to do: the input must not be needed but to wake it.
-    pub fn wake(&self, input: I) {
-        _ = self.sender.try_send(input);
-    }
-
     /// As `send`, from a thread that may block. Never from a sink: it would wait for itself.
     pub fn send_blocking(&self, input: I) -> Result<(), Closed> {
         self.sender.blocking_send(input).map_err(|_| Closed)

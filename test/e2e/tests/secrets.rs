@@ -85,7 +85,10 @@ fn tasks_get_secrets_of_their_principal_by_reference() {
     let mut other = subscribe(&cluster, "other");
     let theirs = run(&mut other, "theirs", "token", "true", "TASK_FAILED");
     let message = theirs["message"].as_str().expect("a message");
-    assert!(message.contains("the secret 'db/password': the principal 'other' has no secret of this name"), "{message}");
+    assert!(
+        message.contains("the secret 'db/password': the principal 'other' has no secret of this name"),
+        "{message}"
+    );
 
     for http in [cluster.http(), cluster.agent_http()] {
         let state = http.get("/state").text();

@@ -40,7 +40,6 @@ pub(crate) fn master_input(input: &master::Input) -> String {
         master::Input::Operator { conn, call, .. } => format!("#{} operator {}", conn.0, word(call.r#type)),
         master::Input::OperatorClosed { conn } => format!("#{} operator closed", conn.0),
         master::Input::Whitelist { .. } => "whitelist".into(),
-        master::Input::Publish { ticket } => format!("reader {ticket}"),
         master::Input::DiskRoom(_) => "disk room".into(),
         master::Input::Explain { conn, .. } => format!("#{} explain", conn.0),
     }

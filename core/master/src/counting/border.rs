@@ -44,7 +44,6 @@ impl Arrival {
             | Input::OperatorClosed { .. }
             | Input::Whitelist { .. }
             | Input::DiskRoom(_)
-            | Input::Publish { .. }
             | Input::Explain { .. } => None,
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn explain(master: &mut Master, now: Now, conn: ConnId, subject: &Sub
     match subject {
         Subject::Role(role) => {
             let report = master.allocator.explain_role(role).map(Report::Role);
-            reply(master, conn, now, report, "No such role", out);
+            reply(conn, now, report, "No such role", out);
         }
         Subject::Framework(_) if master.inquiries.len() >= INQUIRIES_MAX => {
             let why = "Too many explanations in progress; retry later";
@@ -26,7 +26,7 @@ pub(crate) fn explain(master: &mut Master, now: Now, conn: ConnId, subject: &Sub
         }
         Subject::Framework(id) => match master.allocator.inquire(id) {
             Some(inquiry) => master.inquiries.push_back((conn, inquiry)),
-            None => reply(master, conn, now, None, UNKNOWN_FRAMEWORK, out),
+            None => reply(conn, now, None, UNKNOWN_FRAMEWORK, out),
         },
     }
 }
@@ -41,17 +41,13 @@ pub(crate) fn resume(master: &mut Master, now: Now, budget: &mut Budget<'_>, out
             return;
         }
         let report = master.allocator.answer(inquiry).map(Report::Framework);
-        reply(master, conn, now, report, UNKNOWN_FRAMEWORK, out);
+        reply(conn, now, report, UNKNOWN_FRAMEWORK, out);
     }
 }
 
-/// The report is shown with the names of the snapshot of its turn.
-fn reply(master: &mut Master, conn: ConnId, now: Now, report: Option<Report>, unknown: &str, out: &mut Out) {
+fn reply(conn: ConnId, now: Now, report: Option<Report>, unknown: &str, out: &mut Out) {
     match report {
-        Some(report) => {
-            master.snapshots.require();
-            out.effect(Effect::Explained { conn, now: now.mono, report: Box::new(report) });
-        }
+        Some(report) => out.effect(Effect::Explained { conn, now: now.mono, report: Box::new(report) }),
         None => Master::reject(conn, Rejection::new(Status::NotFound, unknown), out),
     }
 }

@@ -27,8 +27,6 @@ pub struct Config {
     pub require_agent_domain: bool,
     pub offer_timeout: Option<Duration>,
     pub allocation_interval: Duration,
-    /// How long the published state may be old while no reader waits for a newer one; zero: it never is.
-    pub publish_interval: Duration,
     /// Alternatives of quantities, as `cpus:0.01|mem:32`; one must be met by an offer.
     pub min_allocatable_resources: String,
     pub fair_sharing_excluded_resource_names: Vec<String>,
@@ -119,7 +117,6 @@ impl Default for Config {
             require_agent_domain: false,
             offer_timeout: None,
             allocation_interval: SECOND,
-            publish_interval: Duration::ZERO,
             min_allocatable_resources: String::from("cpus:0.01|mem:32"),
             fair_sharing_excluded_resource_names: Vec::new(),
             filter_gpu_resources: true,

@@ -84,8 +84,6 @@ pub enum Effect {
     /// The newest state for readers. At most one per turn.
     Publish {
         state: Arc<State>,
-        /// The newest of the readers that it is for.
-        ticket: u64,
     },
 }
 

@@ -40,6 +40,4 @@ pub enum Input {
     OperatorClosed { conn: ConnId },
     /// The registry's disk has become short of room, or is so no longer.
     DiskRoom(DiskRoom),
-    /// A reader waits for a snapshot of everything that was decided before. Tickets are numbered upwards.
-    Publish { ticket: u64 },
 }

@@ -24,7 +24,6 @@ impl fmt::Display for Input {
             Input::Whitelist { hosts: Some(hosts) } => write!(f, "whitelist of {} hosts", hosts.len()),
             Input::Whitelist { hosts: None } => write!(f, "no whitelist"),
             Input::DiskRoom(room) if room.is_short => write!(f, "registry's disk is short of room"),
-            Input::Publish { ticket } => write!(f, "reader {ticket} waits for a snapshot"),
             Input::DiskRoom(_) => write!(f, "registry's disk has room"),
             Input::Explain { conn, subject } => write!(f, "operator {}: explain {subject:?}", conn.0),
         }
@@ -56,7 +55,7 @@ impl fmt::Display for Effect {
             }
             Effect::Transition(transition) => write!(f, "log {transition:?}"),
             Effect::Halt { why } => write!(f, "halt: {why}"),
-            Effect::Publish { state, .. } => write!(f, "publish {}", state.version),
+            Effect::Publish { state } => write!(f, "publish {}", state.version),
         }
     }
 }

@@ -12,7 +12,6 @@ use crate::master::{Master, Out, Serial, empty_state};
 use crate::rules::allocator_spec;
 use crate::state::{Liveness, Offers, Operations};
 use crate::values::isolations::Isolations;
-use crate::values::snapshots::Snapshots;
 use crate::values::terminal_acknowledgements::TerminalAcknowledgements;
 use crate::values::timers::Timer;
 use crate::{Config, State};
@@ -35,7 +34,6 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
     if !registry.agents.is_empty() {
         timers.set(Timer::RecoveredAgents, now.mono + config.agent_reregister_timeout);
     }
-    let snapshots = Snapshots::new(config.publish_interval);
     let (draining, known_agents) = (drain::begun(&registry), registry.agents.len());
     Master {
         config,
@@ -62,7 +60,6 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         inquiries: VecDeque::new(),
         serial: Serial::default(),
         first_records,
-        snapshots,
         changed: true,
         counted: false,
     }

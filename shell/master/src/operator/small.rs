@@ -12,12 +12,11 @@ use tepui_proto::mesos::v1::master::{Response as Answer, response};
 use crate::program::Program;
 use crate::read;
 
-pub(super) async fn answer(program: &Program, kind: Type, request: &Request) -> Result<Answer, HttpError> {
+pub(super) fn answer(program: &Program, kind: Type, request: &Request) -> Result<Answer, HttpError> {
     if let Some(action) = needed(kind) {
         program.documents.allowed(request, action, None)?;
     }
-    // What is no part of the state is answered without waiting for it.
-    let visible = || program.documents.visible_to(request);
+    let state = program.documents.visible_to(request);
     let mut answer = Answer::default();
     match kind {
         Type::GET_HEALTH => {
@@ -41,32 +40,31 @@ pub(super) async fn answer(program: &Program, kind: Type, request: &Request) -> 
         }
         Type::GET_OPERATIONS => {
             answer.r#type = Some(response::Type::GET_OPERATIONS);
-            answer.get_operations = operations(&visible().await).into();
+            answer.get_operations = operations(&state).into();
         }
         Type::GET_WEIGHTS => {
             answer.r#type = Some(response::Type::GET_WEIGHTS);
-            answer.get_weights = weights(&visible().await).into();
+            answer.get_weights = weights(&state).into();
         }
         Type::GET_QUOTA => {
-            let status = read::quota::status(&visible().await).into();
+            let status = read::quota::status(&state).into();
             answer.r#type = Some(response::Type::GET_QUOTA);
             answer.get_quota = response::GetQuota { status, ..Default::default() }.into();
         }
         Type::GET_MAINTENANCE_STATUS => {
-            let status = cluster_status(&visible().await).into();
+            let status = cluster_status(&state).into();
             answer.r#type = Some(response::Type::GET_MAINTENANCE_STATUS);
             answer.get_maintenance_status =
                 response::GetMaintenanceStatus { status, ..Default::default() }.into();
         }
         Type::GET_MAINTENANCE_SCHEDULE => {
-            let schedule = (*visible().await.schedule).clone().into();
+            let schedule = (*state.schedule).clone().into();
             answer.r#type = Some(response::Type::GET_MAINTENANCE_SCHEDULE);
             answer.get_maintenance_schedule =
                 response::GetMaintenanceSchedule { schedule, ..Default::default() }.into();
         }
         // GET_MASTER; the caller asks for nothing else.
         _ => {
-            let state = visible().await;
             let get_master = response::GetMaster {
                 master_info: (*state.master_info).clone().into(),
                 start_time: Some(state.started_at.as_secs_f64()),

@@ -34,7 +34,7 @@ impl Script {
                 self.framework_on(*conn).stream_id = stream_id;
                 return;
             }
-            Effect::Publish { state, .. } => {
+            Effect::Publish { state } => {
                 self.published = Some(state.clone());
                 return;
             }
