@@ -24,7 +24,8 @@ fn classic_cases_pass() {
         node(&["foo=b", "group=B", "node=x", "containerslots=many"]),
         node(&["foo=c", "containerslots=2"]),
     ];
-    let manage = ["--cluster-opt=mesos.tasktimeout=3s"];
+    // Cases compare what nodes offer: the manager holds every offer, however slow the machine is.
+    let manage = ["--cluster-opt=mesos.tasktimeout=3s", "--cluster-opt=mesos.offertimeout=1h"];
     let Some(swarm) = Swarm::with(&nodes, &[], &manage) else { return };
     swarm.engines[2].import("other");
     wait_for("the image to be seen", || swarm.ok("images -q other").lines().next().map(drop));
