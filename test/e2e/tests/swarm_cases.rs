@@ -584,10 +584,13 @@ fn networks_and_volumes(swarm: &Swarm) {
 
 fn strategies(swarm: &Swarm) {
     let on = "-e constraint:node!=node-2 busybox";
-    // Nodes are compared by what they offer: the resources of containers that were removed must be offered again.
+    // Nodes are compared by what they offer: an offer of each has to be held.
     let place_next = |_| {
-        wait_for("all memory to be offered or used", || {
-            (swarm.ok("info").matches("/ 1 GiB").count() == swarm.engines.len()).then_some(())
+        wait_for("all nodes to offer memory", || {
+            let info = swarm.ok("info");
+            let offers =
+                info.lines().filter(|line| line.contains("Reserved Memory") && !line.ends_with("/ 0 B"));
+            (offers.count() == swarm.engines.len()).then_some(())
         });
         place(swarm, on)
     };
