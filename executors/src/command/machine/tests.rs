@@ -11,24 +11,24 @@ use super::*;
 use crate::testing::{at, status_text};
 
 enum Step {
-    Hear(Event),
+    OnEvent(Event),
     Io(IoEvent),
     Abandoned,
     Due,
 }
 
-use Step::{Abandoned, Due, Hear, Io};
+use Step::{Abandoned, Due, Io, OnEvent};
 
 /// Plays steps at the given tenths of seconds; each line is one effect, below the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
     let mut machine = CommandMachine::new("command", Duration::from_secs(5), None);
     let (mut ids, mut story) = (0, String::new());
-    let Hear(subscribed) = subscribed(&[]) else { panic!("an event") };
+    let OnEvent(subscribed) = subscribed(&[]) else { panic!("an event") };
     at(Duration::ZERO, &mut ids, |moment| machine.on_event(moment, subscribed, &mut Vec::new()));
     for (tenths, step) in steps {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
-            Hear(event) => machine.on_event(moment, event, &mut out),
+            OnEvent(event) => machine.on_event(moment, event, &mut out),
             Io(io_event) => machine.on_io_event(moment, io_event, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
@@ -55,7 +55,7 @@ fn subscribed(capabilities: &[capability::Type]) -> Step {
         capabilities: capabilities.iter().map(|kind| capability(*kind)).collect(),
         ..Default::default()
     };
-    Hear(Event::Subscribed(Subscribed { framework_info: framework.into(), ..Default::default() }))
+    OnEvent(Event::Subscribed(Subscribed { framework_info: framework.into(), ..Default::default() }))
 }
 
 fn task() -> TaskInfo {
@@ -63,7 +63,7 @@ fn task() -> TaskInfo {
 }
 
 fn launch(task: TaskInfo) -> Step {
-    Hear(Event::Launch(task))
+    OnEvent(Event::Launch(task))
 }
 
 fn spawned() -> Step {
@@ -79,11 +79,11 @@ fn kill(grace: Option<u64>) -> Step {
         grace_period: duration_info(Duration::from_secs(seconds)).into(),
         ..Default::default()
     });
-    Hear(Event::Kill { task_id: task_id("t"), policy })
+    OnEvent(Event::Kill { task_id: task_id("t"), policy })
 }
 
 fn acknowledged(id: u8) -> Step {
-    Hear(Event::Acknowledged { task_id: task_id("t"), uuid: vec![id; 16] })
+    OnEvent(Event::Acknowledged { task_id: task_id("t"), uuid: vec![id; 16] })
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn kill_escalates_and_grace_period_only_shrinks() {
 fn killed_task_uses_its_kill_policy_and_ignores_exit_code() {
     let policy =
         KillPolicy { grace_period: duration_info(Duration::from_secs(7)).into(), ..Default::default() };
-    let other = Hear(Event::Kill { task_id: task_id("other"), policy: None });
+    let other = OnEvent(Event::Kill { task_id: task_id("other"), policy: None });
     check(
         vec![
             (0, launch(TaskInfo { kill_policy: policy.into(), ..task() })),
@@ -340,7 +340,7 @@ fn checks_are_in_every_update() {
             (0, spawned()),
             (150, Due),
             (151, probed(200)),
-            (200, Hear(Event::Disconnected)),
+            (200, OnEvent(Event::Disconnected)),
             (300, Due),
             (301, subscribed(&[])),
             (301, Due),
@@ -370,7 +370,7 @@ fn checks_are_in_every_update() {
 #[test]
 fn shutdown_kills_the_task_within_the_grace_period() {
     check(
-        vec![(0, Hear(Event::Shutdown))],
+        vec![(0, OnEvent(Event::Shutdown))],
         expect![[r#"
         at 0 (next -)
           exit 0
@@ -380,7 +380,7 @@ fn shutdown_kills_the_task_within_the_grace_period() {
         vec![
             (0, launch(task())),
             (0, spawned()),
-            (10, Hear(Event::Shutdown)),
+            (10, OnEvent(Event::Shutdown)),
             (11, exited(15)),
             (12, acknowledged(3)),
         ],
@@ -422,7 +422,7 @@ fn lost_agent_terminates_task_and_executor() {
 fn second_task_is_rejected() {
     let second = TaskInfo { task_id: task_id("second").into(), ..task() };
     check(
-        vec![(0, launch(task())), (0, launch(second)), (0, Hear(Event::LaunchGroup(vec![])))],
+        vec![(0, launch(task())), (0, launch(second)), (0, OnEvent(Event::LaunchGroup(vec![])))],
         expect![[r#"
             at 0 (next -)
               update t TASK_STARTING
@@ -441,7 +441,7 @@ fn last_update_waits_for_agent_restart() {
         vec![
             (0, launch(task())),
             (0, spawned()),
-            (10, Hear(Event::Disconnected)),
+            (10, OnEvent(Event::Disconnected)),
             (20, exited(0)),
             (9000, Due),
             (9001, subscribed(&[])),

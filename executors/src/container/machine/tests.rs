@@ -8,13 +8,13 @@ use super::*;
 use crate::testing::{at, status_text};
 
 enum Step {
-    Hear(Event),
+    OnEvent(Event),
     Io(IoEvent),
     Abandoned,
     Due,
 }
 
-use Step::{Abandoned, Due, Hear, Io};
+use Step::{Abandoned, Due, Io, OnEvent};
 
 /// Plays steps at the given tenths of seconds; each line is one effect, under the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
@@ -26,7 +26,7 @@ fn check(steps: Vec<(u64, Step)>, expected: Expect) {
     for (tenths, step) in steps {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
-            Hear(event) => machine.on_event(moment, event, &mut out),
+            OnEvent(event) => machine.on_event(moment, event, &mut out),
             Io(io_event) => machine.on_io_event(moment, io_event, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
@@ -69,7 +69,7 @@ fn launch_of(start: bool, adopt: Option<&str>) -> Step {
         is_orphan: false,
     };
     let data = Some(serde_json::to_vec(&container).expect("plain data"));
-    Hear(Event::Launch(TaskInfo { task_id: task_id("t").into(), data, ..Default::default() }))
+    OnEvent(Event::Launch(TaskInfo { task_id: task_id("t").into(), data, ..Default::default() }))
 }
 
 fn created() -> Step {
@@ -89,7 +89,7 @@ fn exited(code: i64) -> Observed {
 }
 
 fn kill() -> Step {
-    Hear(Event::Kill { task_id: task_id("t"), policy: None })
+    OnEvent(Event::Kill { task_id: task_id("t"), policy: None })
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn container_is_reported_before_start_and_task_follows_exit_code() {
             (30, observed(exited(3))),
             (35, Due),
             (36, inspected(exited(3))),
-            (37, Hear(Event::Acknowledged { task_id: task_id("t"), uuid: vec![3; 16] })),
+            (37, OnEvent(Event::Acknowledged { task_id: task_id("t"), uuid: vec![3; 16] })),
         ],
         expect![[r#"
             at 0 (next -)
@@ -183,7 +183,7 @@ fn restarted_container_keeps_its_task() {
 
 #[test]
 fn kill_stops_a_running_container_and_removes_a_pending_one() {
-    let exit = || Hear(Event::Acknowledged { task_id: task_id("t"), uuid: vec![1; 16] });
+    let exit = || OnEvent(Event::Acknowledged { task_id: task_id("t"), uuid: vec![1; 16] });
     check(
         vec![(0, launch(false)), (1, kill()), (2, created()), (3, observed(Observed::Missing)), (4, exit())],
         expect![[r#"
@@ -217,7 +217,7 @@ fn kill_stops_a_running_container_and_removes_a_pending_one() {
             (0, launch(false)),
             (1, created()),
             (2, observed(Observed::Running)),
-            (3, Hear(Event::Shutdown)),
+            (3, OnEvent(Event::Shutdown)),
             (4, observed(exited(143))),
             (4, Due),
             (4, inspected(exited(143))),
@@ -350,7 +350,7 @@ fn failures_name_the_cause() {
     );
     let wrong = TaskInfo { task_id: task_id("t").into(), data: Some(b"{}".to_vec()), ..Default::default() };
     check(
-        vec![(0, Hear(Event::Launch(wrong))), (1, Abandoned)],
+        vec![(0, OnEvent(Event::Launch(wrong))), (1, Abandoned)],
         expect![[r#"
         at 0 (next 60s)
           update t TASK_FAILED 'the data of the task is no container: missing field `socket` at line 1 column 2'
@@ -364,8 +364,8 @@ fn failures_name_the_cause() {
 fn executor_without_a_task_exits() {
     check(
         vec![
-            (10, Hear(Event::Disconnected)),
-            (700, Hear(Event::Subscribed(Subscribed::default()))),
+            (10, OnEvent(Event::Disconnected)),
+            (700, OnEvent(Event::Subscribed(Subscribed::default()))),
             (1290, Due),
             (1300, Due),
         ],
@@ -407,7 +407,7 @@ fn sigterm_stops_the_container_without_a_connection() {
             (1, launch(true)),
             (2, created()),
             (3, observed(Observed::Running)),
-            (4, Hear(Event::Disconnected)),
+            (4, OnEvent(Event::Disconnected)),
             (5, Io(IoEvent::Terminate)),
             (6, Io(IoEvent::Terminate)),
             (7, observed(Observed::Exited { code: 137, oom_killed: false, error: String::new() })),
@@ -442,7 +442,7 @@ fn shutdown_shortens_the_grace_period_of_a_kill() {
             (3, observed(Observed::Running)),
             (4, kill()),
             (5, kill()),
-            (6, Hear(Event::Shutdown)),
+            (6, OnEvent(Event::Shutdown)),
             (7, Io(IoEvent::Terminate)),
             (8, kill()),
         ],
@@ -471,7 +471,7 @@ fn grace_period_of_a_shutdown_before_the_creation_applies_to_an_adopted_containe
     check(
         vec![
             (1, launch_of(false, Some("c1"))),
-            (2, Hear(Event::Shutdown)),
+            (2, OnEvent(Event::Shutdown)),
             (3, created()),
             (4, observed(Observed::Running)),
         ],
@@ -495,7 +495,7 @@ fn shutdown_of_a_killed_container_that_is_not_known_to_run_inspects_it_again() {
             (1, launch(false)),
             (2, created()),
             (3, kill()),
-            (4, Hear(Event::Shutdown)),
+            (4, OnEvent(Event::Shutdown)),
             (5, observed(Observed::Running)),
         ],
         expect![[r#"

@@ -12,13 +12,13 @@ use super::*;
 use crate::testing::{at, status_text};
 
 enum Step {
-    Hear(Event),
+    OnEvent(Event),
     Io(IoEvent),
     Abandoned,
     Due,
 }
 
-use Step::{Abandoned, Due, Hear, Io};
+use Step::{Abandoned, Due, Io, OnEvent};
 
 /// Plays steps at the given tenths of seconds; each line is one effect, below the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
@@ -27,7 +27,7 @@ fn check(steps: Vec<(u64, Step)>, expected: Expect) {
     for (tenths, step) in steps {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
-            Hear(event) => machine.on_event(moment, event, &mut out),
+            OnEvent(event) => machine.on_event(moment, event, &mut out),
             Io(io_event) => machine.on_io_event(moment, io_event, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
@@ -67,7 +67,7 @@ fn subscribed(capabilities: &[capability::Type]) -> Step {
         capabilities: capabilities.iter().map(|kind| capability(*kind)).collect(),
         ..Default::default()
     };
-    Hear(Event::Subscribed(Subscribed {
+    OnEvent(Event::Subscribed(Subscribed {
         framework_info: framework.into(),
         container_id: container_id("root").into(),
         ..Default::default()
@@ -79,7 +79,7 @@ fn task(id: &str) -> TaskInfo {
 }
 
 fn group(tasks: &[TaskInfo]) -> Step {
-    Hear(Event::LaunchGroup(tasks.to_vec()))
+    OnEvent(Event::LaunchGroup(tasks.to_vec()))
 }
 
 fn launched(id: &str) -> Step {
@@ -92,7 +92,7 @@ fn exited(id: &str, raw: i32) -> Step {
 }
 
 fn acknowledged(id: u8) -> Step {
-    Hear(Event::Acknowledged { task_id: task_id("t"), uuid: vec![id; 16] })
+    OnEvent(Event::Acknowledged { task_id: task_id("t"), uuid: vec![id; 16] })
 }
 
 fn kill_policy(seconds: u64) -> KillPolicy {
@@ -274,7 +274,7 @@ fn shutdown_caps_kill_policies() {
             (0, group(&[hasty, patient])),
             (1, launched("a")),
             (1, launched("b")),
-            (10, Hear(Event::Shutdown)),
+            (10, OnEvent(Event::Shutdown)),
             (11, group(&[task("late")])),
             (20, Due),
             (21, exited("a", 9)),
@@ -312,7 +312,7 @@ fn shutdown_caps_kill_policies() {
         "#]],
     );
     check(
-        vec![(0, subscribed(&[])), (0, Hear(Event::Shutdown))],
+        vec![(0, subscribed(&[])), (0, OnEvent(Event::Shutdown))],
         expect![[r#"
         at 0 (next -)
         at 0 (next -)
@@ -395,7 +395,7 @@ fn last_updates_wait_for_agent_restart() {
             (0, subscribed(&[])),
             (0, group(&[task("a")])),
             (1, launched("a")),
-            (2, Hear(Event::Disconnected)),
+            (2, OnEvent(Event::Disconnected)),
             (3, exited("a", 0)),
             (9000, Due),
             (9001, subscribed(&[])),

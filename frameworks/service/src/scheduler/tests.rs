@@ -6,6 +6,7 @@ mod deploy;
 mod model;
 mod properties;
 mod recovery;
+mod replacement;
 mod restart;
 mod script;
 mod update;
